@@ -125,6 +125,18 @@ class Fault:
 
         return self._by(act)
 
+    def together(self, count: int) -> Self:
+        """Hold requests until so many have come, and then let all pass."""
+        gate = asyncio.Event()
+
+        async def act(exchange: Exchange) -> Message | None:
+            if self.hits >= count:
+                gate.set()
+            await gate.wait()
+            return await exchange.forward()
+
+        return self._by(act)
+
     def drip(self, seconds_per_byte: float) -> Self:
         """Send the server's response byte by byte."""
 

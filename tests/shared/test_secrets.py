@@ -121,6 +121,7 @@ def test_a_value_that_cannot_be_shown_is_named_by_its_type() -> None:
     assert quoted(10**5000) == "<int>"
 
 
+@pytest.mark.long  # the only sign of a pattern that backtracks is the time that it takes
 @pytest.mark.parametrize(
     "piece", ["a", "=", "%2B", "://", "://a:", "@", "sig", "'", "eyJ", ".", "token", " "]
 )

@@ -1,6 +1,7 @@
 """Servers that cannot be reached: every store says what happened, where, and what to do."""
 
 import importlib
+import re
 import socket
 import ssl
 import threading
@@ -15,6 +16,8 @@ from eventhub_checkpoints.conformance.clients import Client, Loop
 from eventhub_checkpoints.errors import StoreAccessError, StoreError, StoreUnavailableError
 from eventhub_checkpoints.localhub.tls import SelfMadeAuthority
 from eventhub_checkpoints.records import Scope
+from refusals import says
+from waiting import LIMIT
 
 pytestmark = pytest.mark.waits
 
@@ -43,28 +46,28 @@ def failure(
     variant: str,
     name: str,
     place: str,
+    said: str,
     kind: type[StoreError] = StoreUnavailableError,
-) -> StoreError:
+) -> str:
+    """What a store of a URL raises, once that says what is to be said."""
     url = URLS[name].format(place=place, secret=SECRET)
     opened: Any = importlib.import_module(REGISTRIES[variant])
-    store = opened.open_store(url, operation_timeout=1, write_timeout=1)
+    store = opened.open_store(url, operation_timeout=0.5)
     client = Client(store, SCOPE, loop)
     try:
-        with pytest.raises(kind) as refused:
-            client.call("list_checkpoints", *SCOPE)
+        refused = says(lambda: client.call("list_checkpoints", *SCOPE), kind, re.escape(said))
     finally:
         client.close()
-    assert SECRET not in "".join(traceback.format_exception(refused.value))
+    assert SECRET not in "".join(traceback.format_exception(refused))
     assert SECRET not in repr(store)
-    return refused.value
+    return str(refused)
 
 
 @pytest.mark.parametrize(("variant", "name"), CASES)
 def test_a_refused_port_is_named(variant: str, name: str, loop: Loop, closed_port: int) -> None:
     place = f"127.0.0.1:{closed_port}"
-    said = str(failure(loop, variant, name, place))
+    said = failure(loop, variant, name, place, "refused")
     assert place in said
-    assert "refused" in said
     assert "check host" in said
     assert "include=metadata" not in said
 
@@ -72,9 +75,8 @@ def test_a_refused_port_is_named(variant: str, name: str, loop: Loop, closed_por
 @pytest.mark.parametrize(("variant", "name"), CASES)
 def test_a_name_that_does_not_resolve_is_named(variant: str, name: str, loop: Loop) -> None:
     place = "nosuch.invalid"
-    said = str(failure(loop, variant, name, place))
+    said = failure(loop, variant, name, place, "cannot be resolved")
     assert place in said
-    assert "cannot be resolved" in said
     assert "DNS" in said
     assert "include=metadata" not in said
 
@@ -97,7 +99,7 @@ class Listener:
                 self._accepted.append(accepted)
                 if self._context is not None:
                     with suppress(OSError), accepted:
-                        accepted.settimeout(5)
+                        accepted.settimeout(LIMIT)
                         self._context.wrap_socket(accepted, server_side=True).close()
 
     def close(self) -> None:
@@ -130,20 +132,20 @@ def mute() -> Iterator[Listener]:
 def test_a_certificate_that_is_not_trusted_is_told_with_what_to_do(
     variant: str, name: str, loop: Loop, with_tls: Listener
 ) -> None:
-    said = str(failure(loop, variant, name, with_tls.place, StoreAccessError))
+    not_trusted = "its certificate is not trusted: name the file of its authority"
+    said = failure(loop, variant, name, with_tls.place, not_trusted, StoreAccessError)
     assert with_tls.place in said
-    assert "its certificate is not trusted: name the file of its authority" in said
 
 
 @pytest.mark.parametrize("variant", REGISTRIES)
 def test_a_redis_port_that_wants_tls_is_asked_about(
     variant: str, loop: Loop, with_tls: Listener
 ) -> None:
-    said = str(failure(loop, variant, "redis", with_tls.place))
-    assert "does this port want TLS? Then the URL begins with rediss://" in said
+    asked = "does this port want TLS? Then the URL begins with rediss://"
+    failure(loop, variant, "redis", with_tls.place, asked)
 
 
 @pytest.mark.parametrize("variant", REGISTRIES)
 def test_a_redis_port_without_tls_is_asked_about(variant: str, loop: Loop, mute: Listener) -> None:
-    said = str(failure(loop, variant, "rediss", mute.place))
-    assert "does this port speak TLS? Else the URL begins with redis://" in said
+    asked = "does this port speak TLS? Else the URL begins with redis://"
+    failure(loop, variant, "rediss", mute.place, asked)

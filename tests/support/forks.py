@@ -6,6 +6,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from waiting import LIMIT
+
 
 def in_a_child(code: Callable[[], object]) -> int:
     """The exit status of a forked process that runs the code: 0, unless it raises or returns False.
@@ -16,7 +18,7 @@ def in_a_child(code: Callable[[], object]) -> int:
     if child == 0:
         status = 1
         try:
-            signal.alarm(20)
+            signal.alarm(int(LIMIT))
             status = 2 if code() is False else 0
         finally:
             os._exit(status)

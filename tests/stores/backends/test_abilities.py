@@ -61,13 +61,12 @@ def test_the_abilities_are_declared(client: Client, variant: str) -> None:
     assert isinstance(client.store, ABILITIES[variant].Replaces)
 
 
-def test_an_empty_place_has_no_groups(alone: Client, groups: list[Scope]) -> None:
-    assert alone.call("list_scopes") == []
-
-
-def test_the_groups_that_have_rows_are_listed_in_lower_case(
+def test_the_groups_that_have_rows_are_listed_in_lower_case_and_nothing_else(
     alone: Client, groups: list[Scope]
 ) -> None:
+    assert alone.call("list_scopes") == []
+    alone.call("verify")
+    assert alone.call("list_scopes") == [], "what verify has written is no group"
     for scope in groups[:2]:
         alone.within(scope).take("0", "a")
     for scope in groups[1:]:
@@ -75,11 +74,6 @@ def test_the_groups_that_have_rows_are_listed_in_lower_case(
     alone.within(groups[3]).release(alone.within(groups[3]).take("0", "a"))
     alone.call("list_ownership", "ns.servicebus.windows.net", "asked-for-only", "$Default")
     assert alone.call("list_scopes") == sorted((scope.folded for scope in groups), key=str)
-
-
-def test_what_verify_has_written_is_no_group(alone: Client) -> None:
-    alone.call("verify")
-    assert alone.call("list_scopes") == []
 
 
 def test_a_partition_is_deleted_with_both_rows_and_nothing_else(
@@ -167,6 +161,8 @@ def test_a_group_that_was_listed_can_be_deleted_by_its_scope(
     assert alone.call("list_scopes") == []
 
 
+# The base class refuses it before a hook is called.
+@pytest.mark.parametrize("backend", ["memory"], indirect=True)
 @pytest.mark.parametrize("name", ["", "a/b"])
 def test_an_unusable_name_is_refused(client: Client, name: str) -> None:
     with pytest.raises(InvalidRecordError):
@@ -182,10 +178,15 @@ def test_many_partitions_are_deleted_at_once(client: Client) -> None:
     assert client.call("delete_scope", *names(client.scope)) == len(ids)
 
 
+def since(moment: float) -> float:
+    """Seconds from a moment to now."""
+    return time.time() - moment
+
+
 def test_a_checkpoint_has_the_time_of_its_write_on_this_clock(client: Client) -> None:
     client.save("1", 7)
     [row] = client.list_checkpoints(with_times=True)
-    assert -1 < time.time() - row["last_modified_time"] < 10
+    assert abs(since(row["last_modified_time"])) < 1000, "it is on another clock"
     [row] = client.list_checkpoints()
     assert "last_modified_time" not in row
 

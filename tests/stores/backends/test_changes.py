@@ -12,8 +12,13 @@ from eventhub_checkpoints.operations.groups import group
 from eventhub_checkpoints.operations.positions import Position, read_positions
 from eventhub_checkpoints.operations.restore import UndoState, plan_undo
 from eventhub_checkpoints.records import Scope
+from waiting import LIMIT
 
-FORCE = Force("ehcp-test", hold=0.2, timeout=30.0)
+# What is done is decided above the stores, with claims and conditional writes, which every backend
+# is certified for. So: in memory, and on a backend that claims singly and one that does in batches.
+pytestmark = pytest.mark.parametrize("backend", ["memory", "blob", "postgres"], indirect=True)
+
+FORCE = Force("ehcp-test", hold=0.2, timeout=LIMIT)
 BACK = {"0": Position(-1, "-1"), "1": Position(5, "149:0:1234"), "2": Position(6, "")}
 
 

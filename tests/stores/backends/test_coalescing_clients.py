@@ -12,6 +12,8 @@ from eventhub_checkpoints.cli.demo.children import Child
 from eventhub_checkpoints.localhub import LocalHub
 from waiting import eventually
 
+pytestmark = pytest.mark.long
+
 FOREVER = 10**9
 EXPIRY = 2.5
 """Seconds: short, because the killed one's partition is waited for."""

@@ -12,6 +12,9 @@ from eventhub_checkpoints import HandoverStore, aio
 from eventhub_checkpoints.conformance.clients import Client, Loop
 from eventhub_checkpoints.records import Scope
 
+# A wish is an ownership like any other, which every backend is certified for.
+pytestmark = pytest.mark.parametrize("backend", ["memory", "postgres"], indirect=True)
+
 EXPIRY = 60.0
 
 

@@ -1,13 +1,17 @@
-"""Stores of both variants behind one face, with faults between the base class and the hooks."""
+"""Stores of both variants behind one face, with faults between the base class and the hooks.
+
+An aio store runs on a simulated clock: what a rule says of seconds is compared exactly. A sync
+store waits in real time, so its tests of such rules have the marker `long`: see `timed`.
+"""
 
 import asyncio
 import threading
-import time
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterator
-from concurrent.futures import Future
+from collections.abc import Awaitable, Callable, Generator, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from contextvars import copy_context
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -18,9 +22,35 @@ from eventhub_checkpoints.base import seconds_left
 from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
 from eventhub_checkpoints.stores.hook_results import Conflict, Listing, Lost, Seen, Won, Written
 from eventhub_checkpoints.stores.memory.rows import MemoryRows
+from simulated_time import DIGITS, now, simulation
+from waiting import LIMIT, let_pass, takes
 
 SCOPE = Scope("ns.servicebus.windows.net", "orders", "$Default")
-LONGEST = 20.0
+FOREVER = 10_000.0
+"""Simulated seconds for which a hook hangs that never answers."""
+
+
+class Gate:
+    """Lets threads and tasks go on when it is set."""
+
+    def __init__(self) -> None:
+        self._for_threads = threading.Event()
+        self._for_tasks = asyncio.Event()
+
+    def set(self) -> None:
+        self._for_threads.set()
+        self._for_tasks.set()
+
+    def is_set(self) -> bool:
+        return self._for_threads.is_set()
+
+    def wait(self) -> None:
+        """Hold a thread."""
+        assert self._for_threads.wait(LIMIT)
+
+    async def opened(self) -> None:
+        """Hold a task."""
+        await self._for_tasks.wait()
 
 
 @dataclass
@@ -40,8 +70,8 @@ class Fault:
     carried_out: bool = False
     seconds: float = 0.0
     hangs: bool = False
-    gate: threading.Event | None = None
-    entered: threading.Event = field(default_factory=threading.Event)
+    gate: Gate | None = None
+    entered: Gate = field(default_factory=Gate)
 
 
 class Faults:
@@ -102,13 +132,14 @@ class SyncStore(memory.MemoryCheckpointStore):
     def _disturbed(self, hook: str, call: Callable[..., Any], *args: object) -> Any:
         fault = self.faults.begin(hook)
         try:
-            time.sleep(fault.seconds)
+            if fault.seconds:
+                let_pass(fault.seconds)
             if fault.gate is not None:
-                assert fault.gate.wait(LONGEST)
+                fault.gate.wait()
             if fault.hangs:
                 _ = call(*args) if fault.carried_out else None
                 fault.entered.set()
-                time.sleep(min(seconds_left(), LONGEST))
+                let_pass(seconds_left())
                 raise TimeoutError
             if fault.error is not None and not fault.carried_out:
                 raise fault.error
@@ -152,11 +183,11 @@ class AioStore(aio_memory.MemoryCheckpointStore):
         try:
             await asyncio.sleep(fault.seconds)
             if fault.gate is not None:
-                assert await asyncio.to_thread(fault.gate.wait, LONGEST)
+                await fault.gate.opened()
             if fault.hangs:
                 _ = await call(*args) if fault.carried_out else None
                 fault.entered.set()
-                await asyncio.sleep(LONGEST)
+                await asyncio.sleep(FOREVER)
             if fault.error is not None and not fault.carried_out:
                 raise fault.error
             answer = await call(*args)
@@ -167,58 +198,133 @@ class AioStore(aio_memory.MemoryCheckpointStore):
             self.faults.end()
 
 
-class Loop:
-    """An event loop in a thread of its own; leaving the block ends both."""
-
-    def __enter__(self) -> "Loop":
-        self.loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self.loop.run_forever)
-        self._thread.start()
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self.loop.call_soon_threadsafe(self.loop.stop)
-        self._thread.join()
-        self.loop.run_until_complete(self.loop.shutdown_default_executor())
-        self.loop.close()
-
-    def run(self, awaitable: Any) -> Any:
-        return asyncio.run_coroutine_threadsafe(awaitable, self.loop).result(LONGEST)
+Script = Generator[tuple[Any, ...], Any, None]
+"""Calls one after another: yields a store, a method and its arguments, and is sent the answer."""
 
 
 class Subject:
-    """A store of either variant; every method may be called from any thread, and blocks."""
+    """A store of either variant, whose methods block the test.
 
-    def __init__(self, loop: Loop | None, rows: MemoryRows, settings: dict[str, Any]) -> None:
+    The aio variant runs while the test waits for it: in between, its tasks stand still.
+
+    Attributes:
+        runner: of the simulation in which an aio store runs; None for a sync one.
+    """
+
+    def __init__(
+        self, runner: asyncio.Runner | None, rows: MemoryRows, settings: dict[str, Any]
+    ) -> None:
         self.faults = Faults()
         self.rows = rows
         self.scope = SCOPE
-        self.is_aio = loop is not None
-        self._loop = loop
-        kind: Any = AioStore if loop else SyncStore
+        self.runner = runner
+        kind: Any = AioStore if runner else SyncStore
         self.store = kind(rows, self.faults, **settings)
 
-    def run(self, method: str, *args: Any, **kwargs: Any) -> Any:
-        answer = getattr(self.store, method)(*args, **kwargs)
-        return self._loop.run(answer) if self._loop else answer
+    @property
+    def is_aio(self) -> bool:
+        return self.runner is not None
 
-    def begin(self, method: str, *args: Any) -> Future[Any]:
-        """Begin a call of an aio store; to cancel the future is to cancel the task."""
-        assert self._loop is not None
-        return asyncio.run_coroutine_threadsafe(getattr(self.store, method)(*args), self._loop.loop)
+    def limit(self, **settings: Any) -> None:
+        """Change settings, such as limits, from here on."""
+        self.store.settings = replace(self.store.settings, **settings)
+
+    def run(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        return self._awaited(getattr(self.store, method)(*args, **kwargs))
+
+    def _awaited(self, answer: Any) -> Any:
+        async def result() -> Any:
+            return await answer
+
+        # The span that is current in the test is current in the call.
+        return self.runner.run(result(), context=copy_context()) if self.runner else answer
+
+    def begin(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        """Begin a call, in a thread or as a task; `ended` waits for it."""
+        call = getattr(self.store, method)
+        if self.runner:
+            return self.runner.get_loop().create_task(call(*args, **kwargs))
+        begun: Future[Any] = Future()
+
+        def run() -> None:
+            try:
+                begun.set_result(call(*args, **kwargs))
+            except BaseException as error:
+                begun.set_exception(error)
+
+        threading.Thread(target=run).start()
+        return begun
+
+    def ended(self, call: Any) -> Any:
+        """The result of a call that was begun."""
+        return self._awaited(call) if self.runner else call.result(LIMIT)
+
+    def until(self, gate: Gate) -> None:
+        """Wait until a gate is set, such as `entered` of a fault."""
+        _ = self._awaited(gate.opened()) if self.runner else gate.wait()
+
+    def let_pass(self, seconds: float) -> None:
+        """Wait on the store's clock."""
+        _ = self._awaited(asyncio.sleep(seconds)) if self.runner else let_pass(seconds)
+
+    @contextmanager
+    def takes(self, seconds: float) -> Iterator[None]:
+        """Check how long the block takes on the store's clock."""
+        if self.runner:
+            began = now()
+            yield
+            assert round(now() - began, DIGITS) == seconds
+        else:
+            with takes(seconds):
+                yield
+
+    def all_at_once(self, scripts: list[Script]) -> None:
+        """Run every script in a thread or task of its own."""
+        if self.runner:
+
+            async def follow(script: Script) -> None:
+                answer = None
+                while True:
+                    try:
+                        store, method, *args = script.send(answer)
+                    except StopIteration:
+                        return
+                    answer = await getattr(store.store, method)(*args)
+
+            async def all_of_them() -> None:
+                await asyncio.gather(*map(follow, scripts))
+
+            self.runner.run(all_of_them())
+            return
+        barrier = threading.Barrier(len(scripts))
+
+        def follow_sync(script: Script) -> None:
+            barrier.wait(LIMIT)
+            answer = None
+            while True:
+                try:
+                    store, method, *args = script.send(answer)
+                except StopIteration:
+                    return
+                answer = getattr(store.store, method)(*args)
+
+        with ThreadPoolExecutor(len(scripts)) as pool:
+            for each in [pool.submit(follow_sync, script) for script in scripts]:
+                each.result(LIMIT)
 
     @contextmanager
     def another_loop(self) -> Iterator[None]:
         """Run the calls inside of the block on another event loop."""
-        before = self._loop
-        with Loop() as self._loop:
+        before = self.runner
+        with simulation() as self.runner:
             yield
-        self._loop = before
+        self.runner = before
 
-    def renew_loop(self) -> None:
-        """In a forked process, where the parent's thread does not run."""
-        if self._loop:
-            self._loop = Loop().__enter__()
+    def in_a_fork(self) -> None:
+        """In a forked process, where the parent's event loop is of no use."""
+        if self.runner:
+            self._of_the_fork = simulation()
+            self.runner = self._of_the_fork.__enter__()
 
     def claim(self, *proposals: dict[str, Any]) -> list[dict[str, Any]]:
         answer: list[dict[str, Any]] = self.run("claim_ownership", list(proposals))
@@ -231,6 +337,9 @@ class Subject:
 
     def update(self, number: int, partition_id: str = "0", **kwargs: Any) -> None:
         self.run("update_checkpoint", checkpoint_of(number, partition_id), **kwargs)
+
+    def begin_update(self, number: int, partition_id: str = "0") -> Any:
+        return self.begin("update_checkpoint", checkpoint_of(number, partition_id))
 
     def list_ownership(self) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = self.run("list_ownership", *SCOPE.as_dict().values())
@@ -272,29 +381,54 @@ def checkpoint_of(number: int, partition_id: str = "0") -> dict[str, Any]:
 Make = Callable[..., Subject]
 
 
+def made(variant: str) -> Iterator[Make]:
+    rows = MemoryRows()
+    with ExitStack() as stack:
+        runner = stack.enter_context(simulation()) if variant == "aio" else None
+        yield lambda **settings: Subject(runner, rows, settings)
+
+
 @pytest.fixture(params=["sync", "aio"])
 def make(request: pytest.FixtureRequest) -> Iterator[Make]:
     """Makes stores of one variant; those of one test share their rows."""
-    rows = MemoryRows()
-    with ExitStack() as stack:
-        loop = stack.enter_context(Loop()) if request.param == "aio" else None
-        yield lambda **settings: Subject(loop, rows, settings)
+    yield from made(request.param)
+
+
+@pytest.fixture(params=["aio", pytest.param("sync", marks=pytest.mark.long)])
+def timed(request: pytest.FixtureRequest) -> Iterator[Make]:
+    """The same, for rules about seconds: the aio variant shows them exactly.
+
+    The sync variant is derived from its text, and shows on the real clock that it waits as well.
+    """
+    yield from made(request.param)
+
+
+@pytest.fixture
+def make_aio() -> Iterator[Make]:
+    """Makes stores for asyncio only."""
+    yield from made("aio")
 
 
 @pytest.fixture
 def store(make: Make) -> Subject:
-    """A store with short bounds, that raises what is stale."""
-    return make(operation_timeout=2.0, write_timeout=2.0, on_stale="raise")
+    """A store that raises what is stale; no pause of a busy machine reaches its limits."""
+    return make(operation_timeout=LIMIT, write_timeout=LIMIT, on_stale="raise")
 
 
 @pytest.fixture
 def aio_store() -> Iterator[Subject]:
     """A store for asyncio."""
-    with Loop() as loop:
-        yield Subject(loop, MemoryRows(), {"write_timeout": 2.0, "on_stale": "raise"})
+    with simulation() as runner:
+        yield Subject(runner, MemoryRows(), {"on_stale": "raise"})
 
 
 @pytest.fixture
 def make_fault() -> type[Fault]:
     """What is planned for a hook."""
     return Fault
+
+
+@pytest.fixture
+def gate() -> Gate:
+    """What a call of a hook may wait for."""
+    return Gate()

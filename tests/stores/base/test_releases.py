@@ -1,7 +1,5 @@
 """A release is calm: it never raises, waits for a write, and undoes no newer claim."""
 
-import threading
-import time
 from typing import Any
 
 import pytest
@@ -33,20 +31,21 @@ def test_a_released_partition_can_be_claimed_by_anybody_with_its_etag(make) -> N
     [NO_ANSWER, PermissionError("no right"), StoreNotReadyError("no container"), ValueError("?")],
 )
 def test_a_release_that_fails_is_logged_and_left_out(make, make_fault, error, caplog) -> None:
-    store = make(operation_timeout=0.3)
+    store = make()
     won = store.take()
     store.faults.always["try_claim"] = make_fault(error=error)
+    store.limit(operation_timeout=0.3)
     assert store.claim(released(won)) == []
     assert "partition 0 was not released" in caplog.text
 
 
-def test_a_release_that_hangs_is_cut_off(make, make_fault) -> None:
-    store = make(operation_timeout=2.0, write_timeout=0.4)
+@pytest.mark.parametrize(("operation", "write"), [(30.0, 2.0), (2.0, 10.0)])
+def test_a_release_that_hangs_is_cut_off(timed, make_fault, operation, write) -> None:
+    store = timed(operation_timeout=operation, write_timeout=write)
     won = store.take()
     store.faults.always["try_claim"] = make_fault(hangs=True)
-    began = time.monotonic()
-    assert store.claim(released(won)) == []
-    assert time.monotonic() - began < 10
+    with store.takes(2.0):
+        assert store.claim(released(won)) == []
 
 
 @pytest.mark.parametrize("name", ["partition_id", "eventhub_name"])
@@ -90,8 +89,7 @@ def test_a_release_that_comes_late_does_not_reach_another_owner_of_the_same_stor
     assert store.owner() == "me, restarted"
 
 
-def test_a_release_never_looks_for_an_own_claim(make, make_fault) -> None:
-    store = make(operation_timeout=0.5)
+def test_a_release_never_looks_for_an_own_claim(store, make_fault) -> None:
     won = store.take()
     store.faults.plan("try_claim", make_fault(error=NO_ANSWER, carried_out=True))
     store.claim(released(won))
@@ -99,31 +97,30 @@ def test_a_release_never_looks_for_an_own_claim(make, make_fault) -> None:
     assert store.faults.count("read_ownerships") == 0
 
 
-def test_a_release_waits_for_the_checkpoint_that_is_being_written(store, make_fault) -> None:
-    won, gate = store.take(), threading.Event()
+def test_a_release_waits_for_the_checkpoint_that_is_being_written(timed, make_fault, gate) -> None:
+    store = timed()
+    won = store.take()
     writing = store.faults.plan("write_checkpoint", make_fault(gate=gate))
     claimed = store.faults.plan("try_claim", make_fault())
-    update = threading.Thread(target=store.update, args=[7])
-    release = threading.Thread(target=store.claim, args=[released(won)])
-    update.start()
-    assert writing.entered.wait(5)
-    release.start()
-    assert not claimed.entered.wait(0.1), "the release did not wait"
+    update = store.begin_update(7)
+    store.until(writing.entered)
+    release = store.begin("claim_ownership", [released(won)])
+    store.let_pass(2.0)
+    assert not claimed.entered.is_set(), "the release did not wait"
     gate.set()
-    update.join()
-    release.join()
+    store.ended(update)
+    assert len(store.ended(release)) == 1
     assert (store.stored(), store.owner()) == (7, "")
 
 
-def test_a_release_does_not_wait_for_another_partition(store, make_fault) -> None:
-    won, gate = store.take(), threading.Event()
+def test_a_release_does_not_wait_for_another_partition(store, make_fault, gate) -> None:
+    won = store.take()
     writing = store.faults.plan("write_checkpoint", make_fault(gate=gate))
-    update = threading.Thread(target=store.update, args=[7, "1"])
-    update.start()
-    assert writing.entered.wait(5)
+    update = store.begin_update(7, "1")
+    store.until(writing.entered)
     assert len(store.claim(released(won))) == 1
     gate.set()
-    update.join()
+    store.ended(update)
 
 
 def test_a_batch_may_release_and_claim(store) -> None:

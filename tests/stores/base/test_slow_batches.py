@@ -2,23 +2,21 @@
 
 import asyncio
 import threading
-import time
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from eventhub_checkpoints import StoreError
 from eventhub_checkpoints.base import seconds_left
-
-pytestmark = pytest.mark.waits
+from simulated_time import EPOCH, stall
+from waiting import let_pass
 
 SCOPE = {
     "fully_qualified_namespace": "ns.servicebus.windows.net",
     "eventhub_name": "orders",
     "consumer_group": "$Default",
 }
-LIMIT = 1.0
+LIMIT = 10.0
 
 
 def row(partition_id: str) -> dict[str, Any]:
@@ -39,86 +37,68 @@ def hang_one(subject: Any, make_fault: Any) -> Any:
     return fault
 
 
-@pytest.fixture
-def slow(make) -> Any:
-    return make(operation_timeout=LIMIT, write_timeout=LIMIT, keep_unconfirmed=LIMIT / 2)
+def test_a_claim_is_as_old_as_its_question(make_aio, make_fault) -> None:
+    store = make_aio(operation_timeout=LIMIT)
+    hang_one(store, make_fault)
+    with store.takes(LIMIT):
+        (won,) = store.claim(row("0"), row("1"))
+    assert won["last_modified_time"] == EPOCH
 
 
-def claims_begun(subject: Any) -> list[tuple[str, float]]:
-    """Partitions of the claims that are begun from now on, and the times."""
-    begun: list[tuple[str, float]] = []
-    begin = subject.store.try_claim
-
-    def try_claim(proposal: Any) -> Any:
-        begun.append((proposal.partition_id, time.time()))
-        return begin(proposal)
-
-    subject.store.try_claim = try_claim
-    return begun
+def test_a_recognised_claim_is_as_old_as_its_row(make_aio, make_fault) -> None:
+    store = make_aio()
+    store.faults.plan("try_claim", make_fault(seconds=1, error=TimeoutError(), carried_out=True))
+    (won,) = store.claim(row("0"))
+    assert won["last_modified_time"] == EPOCH + 1
 
 
-def test_a_claim_is_as_old_as_its_question(slow, make_fault) -> None:
-    hang_one(slow, make_fault)
-    begun = claims_begun(slow)
-    began = time.time()
-    (won,) = slow.claim(row("0"), row("1"))
-    assert time.time() - began > LIMIT / 2
-    assert began <= won["last_modified_time"] <= dict(begun)["0"]
+@pytest.mark.parametrize(("keep", "kept"), [(LIMIT + 2.0, ["0"]), (LIMIT + 1.0, [])])
+def test_a_renewal_is_not_kept_longer_after_a_slow_batch(make_aio, make_fault, keep, kept) -> None:
+    store = make_aio(operation_timeout=LIMIT, keep_unconfirmed=keep)
+    hang_one(store, make_fault)
+    won = store.claim(row("0"), row("1"))  # confirmed `LIMIT` ago
+    store.faults.always["try_claim"] = make_fault(hangs=True)
+    store.limit(operation_timeout=1.0)
+    assert [one["partition_id"] for one in store.claim(*won)] == kept
 
 
-def test_a_recognised_claim_is_as_old_as_its_row(slow, make_fault) -> None:
-    slow.faults.plan("try_claim", make_fault(error=TimeoutError(), carried_out=True))
-    begun = claims_begun(slow)
-    began = time.time()
-    (won,) = slow.claim(row("0"))
-    (_, first), (_, second) = begun
-    assert began <= first <= won["last_modified_time"] < second
-
-
-def test_a_renewal_is_not_kept_longer_after_a_slow_batch(slow, make_fault) -> None:
-    hang_one(slow, make_fault)
-    won = slow.claim(row("0"), row("1"))  # confirmed more than `keep_unconfirmed` ago
-    slow.faults.always["try_claim"] = make_fault(error=TimeoutError())
-    slow.store.settings = replace(slow.store.settings, operation_timeout=LIMIT / 10)
-    assert slow.claim(*won) == []
-
-
-def test_a_release_during_a_batch_uses_the_etag_that_was_just_won(slow, make_fault) -> None:
-    won = slow.claim(row("0"), row("1"))
-    hung = hang_one(slow, make_fault)
-    batch = threading.Thread(target=slow.claim, args=won)
-    batch.start()
-    assert hung.entered.wait(5)
-    while slow.faults.count("try_claim") < len(won) + 2:
-        time.sleep(0.01)
-    time.sleep(0.05)
-    assert len(slow.claim(won[0] | {"owner_id": ""})) == 1
-    batch.join()
-    assert slow.owner("0") == ""
+def test_a_release_during_a_batch_uses_the_etag_that_was_just_won(make_aio, make_fault) -> None:
+    store = make_aio()
+    won = store.claim(row("0"), row("1"))
+    hung = hang_one(store, make_fault)
+    batch = store.begin("claim_ownership", won)
+    store.until(hung.entered)
+    store.let_pass(1.0)
+    assert len(store.claim(won[0] | {"owner_id": ""})) == 1
+    store.ended(batch)
+    assert store.owner("0") == ""
 
 
 def test_a_batch_that_is_cancelled_remembers_what_it_has_won(aio_store, make_fault) -> None:
     won = aio_store.claim(row("0"), row("1"))
     hung = hang_one(aio_store, make_fault)
     batch = aio_store.begin("claim_ownership", won)
-    assert hung.entered.wait(5)
-    time.sleep(0.05)
+    aio_store.until(hung.entered)
+    aio_store.let_pass(1.0)
     batch.cancel()
     assert len(aio_store.claim(won[0] | {"owner_id": ""})) == 1
 
 
-def test_a_batch_keeps_what_it_has_won_where_the_process_stalls_until_its_end(slow) -> None:
-    begin = slow.store.try_claim
+def test_a_batch_keeps_what_it_has_won_where_the_process_stalls_until_its_end(
+    aio_store,
+) -> None:
+    begin = aio_store.store.try_claim
 
     def try_claim(proposal: Any) -> Any:
         if proposal.partition_id == "1":
-            time.sleep(1.1 * LIMIT)  # an event loop runs nothing else meanwhile
+            stall(1.1 * LIMIT)  # the event loop runs nothing else meanwhile
         return begin(proposal)
 
-    slow.store.try_claim = try_claim
-    won = [one["partition_id"] for one in slow.claim(row("0"), row("1"), row("2"))]
-    assert "0" in won
-    assert won == [number for number in "012" if slow.owner(number) == "me"]
+    aio_store.store.try_claim = try_claim
+    aio_store.limit(operation_timeout=LIMIT)
+    won = [one["partition_id"] for one in aio_store.claim(row("0"), row("1"), row("2"))]
+    # What began after the stall was given up without a request.
+    assert won == [number for number in "012" if aio_store.owner(number) == "me"] == ["0", "1"]
 
 
 def refuse(thread: threading.Thread) -> None:
@@ -143,25 +123,25 @@ def test_releases_are_calm_where_no_thread_can_be_started(make, monkeypatch, cap
     assert len(released) == 2 or "can't start new thread" in caplog.text
 
 
-def test_a_batch_that_is_too_large_for_its_time_keeps_what_it_has_won(make, make_fault) -> None:
-    # A batch ends at nine tenths of its time: what is left must outlast a stall of the machine.
-    store = make(operation_timeout=12 * LIMIT, max_concurrency=8)
-    store.faults.always["try_claim"] = make_fault(seconds=LIMIT / 2)
-    won = store.claim(*[row(str(number)) for number in range(400)])
-    # On a busy machine one may be carried out and cut off before it is known: an unknown outcome.
-    assert 8 <= len(won) <= len(store.list_ownership())
+def test_a_batch_that_is_too_large_for_its_time_keeps_what_it_has_won(make_aio, make_fault) -> None:
+    store = make_aio(operation_timeout=LIMIT, max_concurrency=8)
+    store.faults.always["try_claim"] = make_fault(seconds=2.0)
+    with store.takes(LIMIT):
+        won = store.claim(*[row(str(number)) for number in range(400)])
+    assert len(won) == len(store.list_ownership()) == 8 * (LIMIT // 2.0 - 1)
 
 
-def test_a_batch_of_a_backend_that_hangs_is_cut_off(slow, monkeypatch) -> None:
+def test_a_batch_of_a_backend_that_hangs_is_cut_off(timed, monkeypatch) -> None:
+    store = timed(operation_timeout=2.0)
+
     async def hangs_aio(store: Any, proposals: Any) -> Any:
         await asyncio.sleep(60)
 
     def hangs(store: Any, proposals: Any) -> Any:
-        time.sleep(seconds_left())  # a sync driver is told how long it may take
+        let_pass(seconds_left())  # a sync driver is told how long it may take
         raise TimeoutError
 
-    kind = type(slow.store)
-    monkeypatch.setattr(kind, "try_claims", hangs_aio if slow.is_aio else hangs)
-    began = time.monotonic()
-    assert slow.claim(row("0"), row("1")) == []
-    assert LIMIT / 2 < time.monotonic() - began < 10 * LIMIT
+    monkeypatch.setattr(type(store.store), "try_claims", hangs_aio if store.is_aio else hangs)
+    # A driver that is told has nine tenths of the time, and of the rest nine tenths once more.
+    with store.takes(2.0 if store.is_aio else 1.9):
+        assert store.claim(row("0"), row("1")) == []

@@ -2,8 +2,6 @@
 
 import logging
 import random
-import threading
-import time
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +18,7 @@ from eventhub_checkpoints import (
     StoreUnavailableError,
 )
 from eventhub_checkpoints.stores.hook_results import FORCE, Conflict
+from waiting import LIMIT
 
 NO_ANSWER = StoreUnavailableError("no answer")
 
@@ -33,21 +32,6 @@ def row(number: object, partition_id: str = "0") -> dict[str, Any]:
         "offset": "100",
         "sequence_number": number,
     }
-
-
-def in_a_thread(call: Any, *args: Any) -> tuple[threading.Thread, list[BaseException]]:
-    """Run a call beside; its error is in the list when the thread has ended."""
-    failures: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            call(*args)
-        except BaseException as error:
-            failures.append(error)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    return thread, failures
 
 
 def test_a_checkpoint_costs_one_request_first_and_again(store) -> None:
@@ -202,12 +186,14 @@ def test_a_write_whose_answer_was_lost_is_recognised(store, make_fault) -> None:
 
 
 def test_a_write_that_failed_for_good_is_recognised_by_a_later_list(make, make_fault) -> None:
-    store = make(write_timeout=0.2, on_stale="raise")
+    store = make(on_stale="raise")
     store.take()
     store.list_checkpoints()
     store.faults.always["write_checkpoint"] = make_fault(error=NO_ANSWER, carried_out=True)
+    store.limit(write_timeout=0.2)
     with pytest.raises(StoreUnavailableError):
         store.update(7)
+    store.limit(write_timeout=LIMIT)
     store.faults.always.clear()
     store.list_checkpoints()
     store.update(3)
@@ -233,58 +219,55 @@ def test_an_error_that_trying_again_cannot_cure_is_raised_at_once(
     assert store.stored() == 2
 
 
-def test_a_hung_write_is_tried_again_and_cut_off_in_time(make, make_fault) -> None:
-    store = make(write_timeout=2.0)
+def test_a_hung_write_is_tried_again_and_cut_off_in_time(timed, make_fault) -> None:
+    store = timed(write_timeout=2.0)
     store.faults.plan("write_checkpoint", make_fault(hangs=True))
     store.update(1)
-    store.store.settings = replace(store.store.settings, write_timeout=0.6)
     store.faults.always["write_checkpoint"] = make_fault(hangs=True)
-    began = time.monotonic()
-    with pytest.raises(StoreUnavailableError):
+    with store.takes(2.0), pytest.raises(StoreUnavailableError):
         store.update(2)
-    assert time.monotonic() - began < 10
 
 
 def test_the_error_of_an_attempt_that_the_deadline_cut_off_hides_no_other(
-    make, make_fault, monkeypatch
+    timed, make_fault, monkeypatch
 ) -> None:
-    store = make(operation_timeout=1.0)
+    store = timed(operation_timeout=1.0)
     monkeypatch.setattr(random, "random", lambda: 1.0)  # pauses of 0.1, 0.2 and 0.4 s
     refused = make_fault(error=StoreUnavailableError("the connection was refused"))
     store.faults.plan("read_checkpoints", refused, times=3)
     store.faults.always["read_checkpoints"] = make_fault(hangs=True)
-    with pytest.raises(StoreUnavailableError, match="the connection was refused"):
+    with store.takes(1.0), pytest.raises(StoreUnavailableError, match="was refused"):
         store.list_checkpoints()
 
 
-def test_writes_of_one_partition_go_one_after_another(store, make_fault) -> None:
-    gate = threading.Event()
+def test_writes_of_one_partition_go_one_after_another(store, make_fault, gate) -> None:
     fault = store.faults.plan("write_checkpoint", make_fault(gate=gate))
-    first, failures = in_a_thread(store.update, 5)
-    assert fault.entered.wait(5)
-    second, more_failures = in_a_thread(store.update, 6)
+    first = store.begin_update(5)
+    store.until(fault.entered)
+    second = store.begin_update(6)
     store.update(1, partition_id="1")  # another partition does not wait
     assert store.faults.most == 2
     gate.set()
-    first.join()
-    second.join()
-    assert failures == more_failures == []
+    store.ended(first)
+    store.ended(second)
     assert store.stored() == 6
 
 
-def test_a_write_that_waits_too_long_for_another_is_told_so(make, make_fault) -> None:
-    store, gate = make(write_timeout=0.4), threading.Event()
+def test_a_write_that_waits_too_long_for_another_is_told_so(timed, make_fault, gate) -> None:
+    store = timed(write_timeout=LIMIT)
     slow = store.faults.always["write_checkpoint"] = make_fault(gate=gate)
-    first, _ = in_a_thread(store.update, 5)
+    first = store.begin_update(5)
     try:
-        assert slow.entered.wait(5)
-        began = time.monotonic()
-        with pytest.raises(StoreUnavailableError):
+        store.until(slow.entered)
+        store.limit(write_timeout=0.4)
+        with (
+            store.takes(0.4),
+            pytest.raises(StoreUnavailableError, match="still being written"),
+        ):
             store.update(6)
-        assert time.monotonic() - began < 10
     finally:
         gate.set()
-        first.join()
+        store.ended(first)
 
 
 def test_too_many_writers_are_a_retryable_error(make, make_fault) -> None:
@@ -375,22 +358,21 @@ def test_a_forced_checkpoint_is_stored_whatever_the_look_at_the_owner_meets(
     assert caplog.text == ""
 
 
-def test_a_look_at_the_owner_that_hangs_ends_with_the_time_of_the_write(make, make_fault) -> None:
-    store = make(write_timeout=0.3)
+def test_a_look_at_the_owner_that_hangs_ends_with_the_time_of_the_write(timed, make_fault) -> None:
+    store = timed(write_timeout=2.0)
     store.faults.always["read_ownerships"] = make_fault(hangs=True)
-    began = time.monotonic()
-    store.update(10, force=True)
-    assert time.monotonic() - began < 10
+    with store.takes(1.0):  # one attempt, which has half of the time
+        store.update(10, force=True)
     assert store.stored() == 10
 
 
-@pytest.mark.parametrize(("age", "warns"), [(50, True), (70, False)])
+@pytest.mark.parametrize(("age", "warns"), [(59, True), (60, False)])
 def test_an_owner_that_has_not_renewed_for_a_minute_is_not_live(
-    make, caplog, age: float, warns: bool
+    make_aio, caplog, age: float, warns: bool
 ) -> None:
-    another, store = make(), make()
+    another, store = make_aio(), make_aio()
     another.take("0", "another")
-    store.rows.clock_shift = age
+    store.let_pass(age)
     store.update(10, force=True)
     assert ("while 'another' owns the partition" in caplog.text) == warns
 

@@ -109,6 +109,5 @@ def test_a_deletion_ends_in_time(watched: Any, proxy: Any, scope: Scope) -> None
 def test_deletions_run_side_by_side(watched: Any, proxy: Any, scope: Scope) -> None:
     rows = [watched.proposal(str(number), "a") for number in range(16)]
     watched.claim_ownership(rows)
-    proxy.delay = 0.5
-    watched.set(operation_timeout=6.0)  # one after another they would take 8 s
+    proxy.on("DELETE").together(16)
     assert watched.call("delete_scope", *names(scope)) == 16

@@ -206,11 +206,10 @@ def test_no_signature_is_in_an_error_a_log_or_a_repr(
 ) -> None:
     caplog.set_level(logging.DEBUG, logger="eventhub_checkpoints")
     signature = sas("rcwl")
-    store = variant.store.from_container_url(
-        f"{proxied.url}?{signature}", operation_timeout=0.6, write_timeout=0.6
-    )
+    store = variant.store.from_container_url(f"{proxied.url}?{signature}")
     client = variant.client(store)
     row = client.take("0", "owner-1")
+    client.set(operation_timeout=0.2, write_timeout=0.2)
     if trouble == "down":
         proxy.down()
     else:

@@ -7,7 +7,8 @@ import pytest
 
 from eventhub_checkpoints.conformance import certify
 
-pytestmark = pytest.mark.waits
+# The tests of this folder run through the driver as well; this is every check, once more.
+pytestmark = pytest.mark.long
 
 
 @pytest.mark.parametrize("variant", ["sync-driver", "aio-driver"], indirect=True)

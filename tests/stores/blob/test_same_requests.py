@@ -13,11 +13,13 @@ import pytest
 from azure.core.settings import settings as azure_settings
 from azure.core.tracing import SpanKind
 
+import campaigns
 from eventhub_checkpoints._shared.deadline import deadline
 from eventhub_checkpoints.errors import StoreAccessError
 from eventhub_checkpoints.localhub.tls import SelfMadeAuthority
 from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.stores.blob.rest import Blob
+from waiting import LIMIT
 
 OF_THE_CLIENT = {
     *("user-agent", "accept-encoding", "connection", "host", "accept"),
@@ -72,7 +74,7 @@ def odd_name(chance: random.Random) -> str:
 
 @pytest.mark.parametrize("variant", ["sync", "aio"], indirect=True)
 def test_every_request_is_that_of_the_driver(variant: Any, proxied: Any, proxy: Any) -> None:
-    seed = random.randrange(10**6)
+    seed = campaigns.seed(0)
     chance = random.Random(seed)
     paths = [variant.open(proxied, lean=lean).store._requests for lean in (True, False)]
     assert [type(each).__name__ for each in paths] == ["RestRequests", "DriverRequests"]
@@ -80,7 +82,7 @@ def test_every_request_is_that_of_the_driver(variant: Any, proxied: Any, proxy: 
     def sent_by(path: Any, call: Call) -> tuple[Any, Any]:
         proxy.forget()
         name, args = call
-        with deadline(20.0):
+        with deadline(LIMIT):
             try:
                 answer = variant.finished(getattr(path, name)(*args))
             except Exception as error:
@@ -90,7 +92,7 @@ def test_every_request_is_that_of_the_driver(variant: Any, proxied: Any, proxy: 
         return [plain(request) for request in proxy.requests], answer
 
     compared = 0
-    for _ in range(25):
+    for _ in range(campaigns.rounds(10, 250)):
         for call in calls(chance):
             (lean, answer), (driver, expected) = (sent_by(path, call) for path in paths)
             assert lean == driver, f"seed {seed}: {call}"
@@ -100,7 +102,7 @@ def test_every_request_is_that_of_the_driver(variant: Any, proxied: Any, proxy: 
                 assert answer == expected, f"seed {seed}: {call}"
             compared += len(lean)
     print(f"{compared} requests compared, 0 differences")
-    assert compared > 200
+    assert compared > 80
 
 
 @pytest.mark.parametrize("variant", ["sync", "aio"], indirect=True)
@@ -240,6 +242,6 @@ def test_a_token_of_the_tenant_that_the_service_names_is_sent(
 
 
 def test_a_certificate_that_is_not_trusted_is_refused(variant: Any, tenant_server: Any) -> None:
-    store = variant.store(tenant_server.url, "positions", operation_timeout=2.0)
+    store = variant.store(tenant_server.url, "positions", operation_timeout=LIMIT)
     with pytest.raises(StoreAccessError, match="its certificate is not trusted"):
         variant.client(store).list_ownership()

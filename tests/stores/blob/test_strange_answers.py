@@ -1,6 +1,5 @@
 """Answers that come from somebody other than the storage service."""
 
-import time
 from typing import Any
 
 import pytest
@@ -10,14 +9,10 @@ from azure.core.rest import HttpRequest
 
 from eventhub_checkpoints.errors import StoreAccessError, StoreError, StoreUnavailableError
 from http_messages import Message
+from refusals import says
+from waiting import LIMIT
 
-LIMIT = 1.5
-
-
-@pytest.fixture
-def hasty(variant, proxied) -> Any:
-    """A store that waits no longer than `LIMIT` for anything."""
-    return variant.open(proxied, operation_timeout=LIMIT, write_timeout=LIMIT)
+SHORT = 0.5
 
 
 def answer(proxy: Any, status: str, *headers: str) -> Any:
@@ -34,24 +29,23 @@ def answer(proxy: Any, status: str, *headers: str) -> Any:
     return fault
 
 
-def test_a_write_that_is_answered_without_an_etag_is_not_confirmed(hasty, proxy) -> None:
-    row = hasty.take("0", "owner-1")
-    hasty.save("0", 1)
+def test_a_write_that_is_answered_without_an_etag_is_not_confirmed(watched, proxy) -> None:
+    row = watched.take("0", "owner-1")
+    watched.save("0", 1)
     answer(proxy, "200 OK")
-    assert hasty.claim_ownership([row]) == [row]  # kept, and not won
-    assert hasty.store.counters["unconfirmed_claims"] == 1
-    with pytest.raises(StoreUnavailableError, match="without an etag"):
-        hasty.save("0", 2)
-    assert hasty.release(row) == []
+    watched.set(operation_timeout=SHORT, write_timeout=SHORT, keep_unconfirmed=LIMIT)
+    assert watched.claim_ownership([row]) == [row]  # kept, and not won
+    assert watched.store.counters["unconfirmed_claims"] == 1
+    says(lambda: watched.save("0", 2), StoreUnavailableError, "without an etag")
+    assert watched.release(row) == []
 
 
 @pytest.mark.parametrize("status", ["302 Found", "307 Temporary Redirect"])
 def test_a_redirection_is_not_followed(variant, proxied, proxy, rival, status) -> None:
-    store = variant.open(proxied, operation_timeout=LIMIT, write_timeout=LIMIT)
+    store = variant.open(proxied)
     row = store.take("0", "owner-1")
     proxy.forget()
     fault = answer(proxy, status, f"Location: {proxied.endpoint}/elsewhere")
-    began = time.monotonic()
     for call in (
         store.list_ownership,
         lambda: store.claim_ownership([row]),
@@ -59,8 +53,7 @@ def test_a_redirection_is_not_followed(variant, proxied, proxy, rival, status) -
     ):
         with pytest.raises(StoreError, match=status[:3]):
             call()
-    assert fault.hits == 3
-    assert time.monotonic() - began < LIMIT
+    assert fault.hits == 3, "it was tried again"
 
 
 @pytest.mark.parametrize("status", [400, 401])
@@ -78,7 +71,7 @@ def test_an_error_that_holds_a_signature_is_not_even_the_context(
     variant, proxied, proxy, sas
 ) -> None:
     signature = sas("racwl")
-    store = variant.store.from_container_url(f"{proxied.url}?{signature}", operation_timeout=LIMIT)
+    store = variant.store.from_container_url(f"{proxied.url}?{signature}", operation_timeout=SHORT)
     client = variant.client(store)
     proxy.down()
     with pytest.raises(StoreUnavailableError) as failure:

@@ -31,6 +31,7 @@ from eventhub_checkpoints import (
 from eventhub_checkpoints.conformance.clients import Client
 from eventhub_checkpoints.errors import StoreError
 from eventhub_checkpoints.stores.cassandra.errors import mapped
+from waiting import LIMIT
 
 Make = Callable[..., Client]
 CREATORS = 8
@@ -156,14 +157,15 @@ def test_a_store_creates_what_is_missing_when_it_is_told_to(
 
 def create(url: str, barrier: Any, failures: Any) -> None:
     try:
-        with open_store(url, create_keyspace=True, operation_timeout=120) as store:
-            barrier.wait()
+        with open_store(url, create_keyspace=True, operation_timeout=LIMIT) as store:
+            barrier.wait(LIMIT)
             store.verify()
     except BaseException as error:
         failures.put(repr(error))
         raise
 
 
+@pytest.mark.long
 def test_eight_processes_create_one_keyspace_at_once(server: Cassandra) -> None:
     context = multiprocessing.get_context("fork")
     barrier, failures = context.Barrier(CREATORS), context.SimpleQueue()
@@ -175,7 +177,7 @@ def test_eight_processes_create_one_keyspace_at_once(server: Cassandra) -> None:
         for child in children:
             child.start()
         for child in children:
-            child.join(120)
+            child.join(LIMIT)
         assert failures.empty(), failures.get()
         assert [child.exitcode for child in children] == [0] * CREATORS
         assert list(place.rows("ownership")) == ["0"]

@@ -15,6 +15,7 @@ from cassandra.query import dict_factory, named_tuple_factory, tuple_factory
 from backends.cassandra import Cassandra, Keyspace
 from eventhub_checkpoints import ConfigurationError, aio
 from eventhub_checkpoints.conformance.clients import Client
+from waiting import LIMIT
 
 Make = Callable[..., Client]
 FACTORIES = [dict_factory, named_tuple_factory, tuple_factory]
@@ -90,7 +91,7 @@ def test_its_own_threads_end_with_it(client: Make, keyspace: Keyspace) -> None:
     made.close()
     made.close()
     for thread in set(threading.enumerate()) - before:
-        thread.join(5)
+        thread.join(LIMIT)
     left = [one.name for one in set(threading.enumerate()) - before if one.is_alive()]
     assert not [name for name in left if name.startswith(DRIVERS_THREADS)]
 
@@ -135,7 +136,7 @@ def test_parent_and_child_go_on_after_a_fork(variant: str, keyspace: Keyspace, s
         [sys.executable, "-c", FORKED, variant, keyspace.url, scope.fully_qualified_namespace],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=LIMIT,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         check=False,
     )

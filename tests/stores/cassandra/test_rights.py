@@ -14,7 +14,8 @@ from eventhub_checkpoints import StoreAccessError
 from eventhub_checkpoints.conformance.clients import Client
 from page_blocks import blocks
 
-pytestmark = pytest.mark.waits
+# A second server, which asks for names: it takes half a minute to start.
+pytestmark = pytest.mark.long
 
 PAGE = Path(__file__).resolve().parents[3] / "docs/cassandra.md"
 PASSWORD = "not to be seen"

@@ -1,6 +1,5 @@
 """Redis stores of both variants, on servers of this machine that a test may harm."""
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from importlib import import_module
@@ -40,17 +39,11 @@ def start() -> Iterator[Callable[..., LocalRedis]]:
         yield lambda *options: started(opened, *options)
 
 
-@pytest.fixture
-def wait_until() -> Callable[[Callable[[], Any]], None]:
-    """Waits for something that a server does in its own time."""
-
-    def wait(holds: Callable[[], Any]) -> None:
-        ends = time.monotonic() + 30
-        while not holds():
-            assert time.monotonic() < ends, "it never came to that"
-            time.sleep(0.02)
-
-    return wait
+@pytest.fixture(scope="module")
+def spare() -> Iterator[LocalRedis]:
+    """A server that a file's tests may set up as they like, as long as they set it back."""
+    with ExitStack() as opened:
+        yield started(opened)
 
 
 @pytest.fixture

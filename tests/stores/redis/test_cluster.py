@@ -15,6 +15,7 @@ from eventhub_checkpoints.cli.demo.children import Child
 from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.stores.redis.protocol import CLAIM
 from ports import free_port
+from waiting import LIMIT, eventually
 
 pytestmark = pytest.mark.waits
 
@@ -39,7 +40,7 @@ class Cluster(LocalRedis):
         try:
             with Redis(port=self.port) as raw:
                 raw.execute_command("CLUSTER", "ADDSLOTS", *range(SLOTS))
-                child.wait_ready(lambda: is_up(raw), 10)
+                child.wait_ready(lambda: is_up(raw), LIMIT)
         except BaseException:
             child.kill()
             raise
@@ -74,7 +75,7 @@ def ready(cluster, opener):
 def test_a_cluster_does_all_that_a_server_does(opener, cluster, ready, decodes) -> None:
     with Redis(port=cluster.port) as raw:
         raw.flushall()
-    client = opener(client=ready(decode_responses=decodes, socket_timeout=5))
+    client = opener(client=ready(decode_responses=decodes, socket_timeout=60))
     other = client.within(Scope("ns", "other", "g"))
     batch = [one.proposal(str(number), "a") for number in range(64) for one in (client, other)]
     won = client.claim_ownership(batch)
@@ -124,21 +125,22 @@ class SentinelProcess(LocalRedis):
         )
         words = [executable(), str(file), "--sentinel"]
         child = Child(words, log=self.folder / "sentinel.log", name="redis-sentinel")
-        child.wait_ready(self.is_ready, 20)
+        child.wait_ready(self.is_ready, LIMIT)
         return child
 
 
-def test_a_client_of_a_sentinel_follows_a_failover(opener, start, wait_until) -> None:
+@pytest.mark.long
+def test_a_client_of_a_sentinel_follows_a_failover(opener, start) -> None:
     primary, replica = start(), start()
     with Redis(port=replica.port) as raw:
         raw.replicaof("127.0.0.1", primary.port)
-        wait_until(lambda: raw.info("replication")["master_link_status"] == "up")
+        eventually(lambda: raw.info("replication")["master_link_status"] == "up")
         with SentinelProcess(primary) as sentinel, Redis(port=sentinel.port) as watching:
-            wait_until(lambda: watching.sentinel_slaves("orders"))
+            eventually(lambda: watching.sentinel_slaves("orders"))
             client = opener(client=primary_of(opener, sentinel), operation_timeout=60.0)
             mine = client.take_listed("0", "owner-1")
             client.save("0", 7)
-            wait_until(lambda: len(raw.keys()) == 2)
+            eventually(lambda: len(raw.keys()) == 2)
             primary.kill()
             renewed = client.take("0", "owner-1", mine["etag"])
             client.save("0", 8)

@@ -2,8 +2,8 @@
 
 import itertools
 import threading
-import time
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 from redis import Redis
@@ -16,10 +16,12 @@ from eventhub_checkpoints import (
     StoreUnavailableError,
 )
 from eventhub_checkpoints.conformance.clients import Client
+from refusals import says
+from waiting import LIMIT, eventually, takes
 
 pytestmark = pytest.mark.waits
 
-SHORT = {"operation_timeout": 1.0, "write_timeout": 1.0}
+SHORT: dict[str, Any] = {"operation_timeout": 1.0, "write_timeout": 1.0}
 
 
 @contextmanager
@@ -28,55 +30,79 @@ def raw_of(server: LocalRedis):
         yield raw
 
 
+@contextmanager
+def setting(server: LocalRedis, name: str, value: str):
+    """Change a setting of a server inside of the block."""
+    with raw_of(server) as raw:
+        before = raw.config_get(name)[name]
+        raw.config_set(name, value)
+        try:
+            yield
+        finally:
+            raw.config_set(name, before)
+
+
 @pytest.mark.parametrize("policy", ["allkeys-lru", "allkeys-lfu", "allkeys-random"])
-def test_a_policy_that_may_evict_our_keys_is_refused(opener, start, policy) -> None:
-    url = start("--maxmemory-policy", policy).url
-    with pytest.raises(StoreNotReadyError, match=f"{policy}.*allow_eviction=True"):
-        opener(url).list_ownership()
-    assert opener(url, allow_eviction=True).list_ownership() == []
+def test_a_policy_that_may_evict_our_keys_is_refused(opener, spare, policy) -> None:
+    with setting(spare, "maxmemory-policy", policy):
+        with pytest.raises(StoreNotReadyError, match=f"{policy}.*allow_eviction=True"):
+            opener(spare.url).list_ownership()
+        assert opener(spare.url, allow_eviction=True).list_ownership() == []
 
 
 @pytest.mark.parametrize("policy", ["noeviction", "volatile-lru", "volatile-ttl"])
-def test_a_policy_that_cannot_evict_our_keys_is_fine(opener, start, policy, caplog) -> None:
-    assert opener(start("--maxmemory-policy", policy).url).list_ownership() == []
+def test_a_policy_that_cannot_evict_our_keys_is_fine(opener, spare, policy, caplog) -> None:
+    with setting(spare, "maxmemory-policy", policy):
+        assert opener(spare.url).list_ownership() == []
     assert caplog.text == ""
 
 
-def test_a_full_server_says_so_and_stores_nothing(opener, start) -> None:
-    server = start("--maxmemory-policy", "volatile-lru")
-    client = opener(server.url)
-    mine = client.take("0", "owner-1")
-    client.save("0", 1)
-    with raw_of(server) as raw:
-        raw.config_set("maxmemory", "100kb")
-        for attempt in (lambda: client.claim("1", "owner-1"), lambda: client.save("0", 2)):
-            with pytest.raises(StoreError, match="no memory left") as failed:
-                attempt()
-            assert not isinstance(failed.value, StoreUnavailableError)
-        assert client.holder("0") == ("owner-1", mine["etag"])
-        raw.config_set("maxmemory", "0")
-    client.save("0", 2)
-    assert client.position("0") == 2
+def test_a_full_server_says_so_and_stores_nothing(opener, spare) -> None:
+    with spare.place() as place, setting(spare, "maxmemory-policy", "volatile-lru"):
+        client = opener(place.url)
+        mine = client.take("0", "owner-1")
+        client.save("0", 1)
+        with setting(spare, "maxmemory", "100kb"):
+            for attempt in (lambda: client.claim("1", "owner-1"), lambda: client.save("0", 2)):
+                with pytest.raises(StoreError, match="no memory left") as failed:
+                    attempt()
+                assert not isinstance(failed.value, StoreUnavailableError)
+            assert client.holder("0") == ("owner-1", mine["etag"])
+        client.save("0", 2)
+        assert client.position("0") == 2
 
 
-def test_a_server_that_cannot_save_to_disk_is_waited_for(opener, start, wait_until) -> None:
+def test_a_server_that_cannot_save_to_disk_is_waited_for(opener, start) -> None:
     server = start("--stop-writes-on-bgsave-error", "yes", "--dbfilename", "folder")
-    client = opener(server.url, **SHORT)
+    client = opener(server.url)
     mine = client.take("0", "owner-1")
     with raw_of(server) as raw:
         (server.folder / "folder").mkdir()
         raw.config_set("save", "3600 1")
         raw.bgsave()
-        wait_until(lambda: raw.info("persistence")["rdb_last_bgsave_status"] == "err")
-        with pytest.raises(StoreUnavailableError, match="cannot save its data to disk"):
-            client.save("0", 1)
+        eventually(lambda: raw.info("persistence")["rdb_last_bgsave_status"] == "err")
+        client.set(**SHORT)
+        says(lambda: client.save("0", 1), StoreUnavailableError, "cannot save its data to disk")
         kept = client.take("0", "owner-1", mine["etag"])
         assert kept["etag"] == mine["etag"], "a renewal was made up"
         assert client.claim("1", "owner-1") is None
         raw.config_set("save", "")
+        client.set(operation_timeout=LIMIT)
         assert client.take("0", "owner-1", mine["etag"])["etag"] != mine["etag"]
 
 
+def test_a_connection_that_was_killed_is_replaced(opener, place) -> None:
+    client = opener(place.url)
+    row = client.take("0", "owner-1")
+    for number in range(3):
+        assert place.raw.client_kill_filter(_type="normal", skipme=True) >= 1
+        row = client.take("0", "owner-1", row["etag"])
+        assert place.raw.client_kill_filter(_type="normal", skipme=True) >= 1
+        client.save("0", number)
+    assert client.position("0") == 2
+
+
+@pytest.mark.long
 def test_killed_connections_cost_nothing(opener, place) -> None:
     client = opener(place.url)
     row = client.take("0", "owner-1")
@@ -105,13 +131,14 @@ def test_killed_connections_cost_nothing(opener, place) -> None:
     assert client.owner("0") == "owner-1"
 
 
-def test_a_demoted_primary_is_left_for_its_successor(opener, start, wait_until) -> None:
+@pytest.mark.long
+def test_a_demoted_primary_is_left_for_its_successor(opener, start) -> None:
     first, second = start(), start()
     client = opener(first.url, operation_timeout=20.0)
     mine = client.take("0", "owner-1")
     with raw_of(first) as one, raw_of(second) as two:
         two.replicaof("127.0.0.1", first.port)
-        wait_until(lambda: two.info("replication")["master_link_status"] == "up")
+        eventually(lambda: two.info("replication")["master_link_status"] == "up")
         before = one.info("stats")["total_connections_received"]
         one.replicaof("127.0.0.1", second.port)
         two.replicaof("NO", "ONE")
@@ -123,19 +150,20 @@ def test_a_demoted_primary_is_left_for_its_successor(opener, start, wait_until) 
     assert renewed["etag"] != mine["etag"]
 
 
-def test_a_replica_reads_and_says_why_it_does_not_write(opener, start, wait_until) -> None:
+def test_a_replica_reads_and_says_why_it_does_not_write(opener, start) -> None:
     primary, replica = start(), start()
     opener(primary.url).take("0", "owner-1")
     with raw_of(replica) as raw:
         raw.replicaof("127.0.0.1", primary.port)
-        wait_until(lambda: raw.info("replication")["master_link_status"] == "up")
-    client = opener(replica.url, **SHORT)
-    assert client.owner("0") == "owner-1"
-    with pytest.raises(StoreUnavailableError, match="it is a replica"):
-        client.save("0", 1)
+        eventually(lambda: raw.info("replication")["master_link_status"] == "up")
+    client = opener(replica.url)
+    eventually(lambda: client.owner("0") == "owner-1")
+    client.set(**SHORT)
+    says(lambda: client.save("0", 1), StoreUnavailableError, "it is a replica")
     assert client.claim("1", "owner-1") is None
 
 
+@pytest.mark.long
 def test_a_server_that_loads_its_data_is_waited_for(opener, start) -> None:
     server = start("--save", "3600 1", "--rdbcompression", "no")
     client = opener(server.url)
@@ -156,14 +184,15 @@ def test_a_server_that_loads_its_data_is_waited_for(opener, start) -> None:
     assert client.take("0", "owner-1", mine["etag"])["etag"] != mine["etag"]
 
 
-def test_a_killed_server_comes_back_with_what_it_confirmed(opener, start, wait_until) -> None:
+@pytest.mark.long
+def test_a_killed_server_comes_back_with_what_it_confirmed(opener, start) -> None:
     server = start("--appendonly", "yes", "--appendfsync", "always")
     client = opener(server.url)
     row = client.take("0", "owner-1")
     client.save("0", 1)
     writing = threading.Thread(target=write_until_400, args=[client])
     writing.start()
-    wait_until(lambda: (client.position("0") or 0) > 20)
+    eventually(lambda: (client.position("0") or 0) > 20)
     server.kill()
     server.restart()
     writing.join()
@@ -176,38 +205,36 @@ def write_until_400(client: Client) -> None:
         client.save("0", number)
 
 
+@pytest.mark.long
 def test_a_server_that_hangs_is_cut_off(opener, start) -> None:
     server = start()
     client = opener(server.url, **SHORT)
     mine = client.take("0", "owner-1")
     server.pause()
-    began = time.monotonic()
-    with pytest.raises(StoreUnavailableError):
+    with takes(1.0), pytest.raises(StoreUnavailableError):
         client.list_ownership()
-    assert client.take("0", "owner-1", mine["etag"]) == mine
-    with pytest.raises(StoreUnavailableError):
+    with takes(1.0):
+        assert client.take("0", "owner-1", mine["etag"]) == mine
+    with takes(1.0), pytest.raises(StoreUnavailableError):
         client.save("0", 1)
-    assert time.monotonic() - began < 3 * 1.0 + 2
     server.resume()
     client.save("0", 2)
     assert client.position("0") == 2
 
 
+@pytest.mark.long
 def test_a_server_that_hangs_from_the_start_is_cut_off(opener, start) -> None:
     server = start()
     server.pause()
-    began = time.monotonic()
-    with pytest.raises(StoreUnavailableError):
+    with takes(1.0), pytest.raises(StoreUnavailableError):
         opener(server.url, **SHORT).list_ownership()
-    assert time.monotonic() - began < 1.0 + 2
 
 
-def test_a_consumer_goes_on_after_everything_was_flushed(opener, start) -> None:
-    server = start()
-    client = opener(server.url)
+def test_a_consumer_goes_on_after_everything_was_flushed(opener, spare) -> None:
+    client = opener(spare.url)
     mine = client.take_listed("0", "owner-1")
     client.save("0", 100)
-    with raw_of(server) as raw:
+    with raw_of(spare) as raw:
         raw.flushall()
     renewed = client.take("0", "owner-1", mine["etag"])
     client.save("0", 101)

@@ -3,18 +3,25 @@
 import subprocess
 import sys
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from eventhub_checkpoints import StoreUnavailableError
+from waiting import LIMIT, takes
 
 CONSUMER = """
-import asyncio, gc, os, sys, time
+import asyncio, gc, os, sys
 from eventhub_checkpoints.{module} import RedisCheckpointStore
 
-store = RedisCheckpointStore(sys.argv[1], write_timeout=8)
+store = RedisCheckpointStore(sys.argv[1], write_timeout=60)
+attempts = []
+
+def counted(hook):
+    return lambda *args: attempts.append(args) or hook(*args)
+
+# An attempt on a connection that is of no use is given up, and made again on another one.
+store.write_checkpoint = counted(store.write_checkpoint)
 keys = ("fully_qualified_namespace", "eventhub_name", "consumer_group")
 row = dict(zip(keys, ("ns", "orders", "$default")), offset="1")
 
@@ -34,9 +41,9 @@ if child == 0:
 for number in range(20):
     save("parent", number)
 assert os.waitpid(child, 0)[1] == 0
-began = time.monotonic()
+attempts.clear()
 save("parent", 30)
-assert time.monotonic() - began < 8
+assert len(attempts) == 1, attempts
 store.close()
 """
 FORKING_AIO = """
@@ -50,9 +57,9 @@ async def work():
         finally:
             os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
-    began = time.monotonic()
+    attempts.clear()
     await save("parent", 30)
-    assert time.monotonic() - began < 8, "the parent's connection was taken out of its loop"
+    assert len(attempts) == 1, "the parent's connection was taken out of its loop"
     await store.close()
 
 asyncio.run(work())
@@ -84,7 +91,7 @@ def test_a_store_works_in_its_next_place_and_in_the_one_before(
         [sys.executable, "-c", CONSUMER.format(module=module) + code, place.url],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=LIMIT,
         check=False,
     )
     assert ran.returncode == 0, ran.stderr
@@ -112,16 +119,15 @@ def test_more_writes_at_once_than_connections_wait_for_one(opener, place) -> Non
     assert 1 <= most[0] <= 4
 
 
+@pytest.mark.long
 def test_waiting_for_a_connection_is_bounded(opener, start) -> None:
     server = start()
     client = opener(server.url, max_concurrency=1, operation_timeout=1.0, write_timeout=1.0)
     client.save("0", 1)
     server.pause()
-    began = time.monotonic()
-    with ThreadPoolExecutor(8) as pool:
+    with takes(1.0, 6.0), ThreadPoolExecutor(8) as pool:  # one after another they would take 8 s
         failed = list(pool.map(lambda number: is_unavailable(client, number), range(8)))
     assert all(failed)
-    assert time.monotonic() - began < 1.0 + 2
 
 
 def is_unavailable(client, number: int) -> bool:

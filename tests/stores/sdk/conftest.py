@@ -20,10 +20,13 @@ from eventhub_checkpoints.blob import BlobCheckpointStore
 from eventhub_checkpoints.conformance.clients import Loop
 from eventhub_checkpoints.localhub import LocalHub
 from eventhub_checkpoints.memory import MemoryCheckpointStore
+from prompt_client import prompt_client
+from waiting import LIMIT
+
+__all__ = ["prompt_client"]
 
 INTERVAL, EXPIRY = 0.4, 60.0
 """Seconds between two rounds of load balancing, and until an ownership ends by itself."""
-DEADLINE = 30.0
 PARTITIONS = ["0", "1"]
 """Few, because a sync client needs most of a second to close each."""
 
@@ -109,7 +112,7 @@ class SyncConsumer(Consumer):
 
     def close(self) -> None:
         self._client.close()
-        self._thread.join(DEADLINE)
+        self._thread.join(LIMIT)
         assert not self._thread.is_alive()
         self.store.close()
 

@@ -21,6 +21,7 @@ from eventhub_checkpoints._shared import client as _client_internals
 from eventhub_checkpoints.aio import Checkpointer as AioCheckpointer
 from eventhub_checkpoints.aio import EventProcessor as AioEventProcessor
 from eventhub_checkpoints.aio import MemoryCheckpointStore as AioMemoryCheckpointStore
+from waiting import LIMIT
 
 Wait = Callable[..., Any]
 SYNC: Any = (EventProcessor, EventHubConsumerClient, MemoryCheckpointStore, Checkpointer)
@@ -190,6 +191,6 @@ def test_a_handler_that_waits_notices_that_its_sync_client_was_closed(
     thread.start()
     wait(lambda: len(begun) == 2)
     client.close()
-    thread.join(10)
+    thread.join(LIMIT)
     assert not thread.is_alive()
     checkpointer.close()

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from eventhub_checkpoints.cli.demo.children import Child
+from waiting import LIMIT
 
 PROGRAMS = {
     "sync": (
@@ -23,7 +24,6 @@ PROGRAMS = {
     ),
 }
 FOREVER = 10**9
-PROGRAM_SECONDS = 60
 EVENTS = 300
 
 
@@ -58,7 +58,7 @@ class Program:
     def run(self, version: Path, limit: int) -> list[tuple[str, int]]:
         """Run one version to its end; partition and sequence number of what it processed."""
         with self.start(version, limit) as child:
-            assert child.wait(PROGRAM_SECONDS) == 0, child.tail()
+            assert child.wait(LIMIT) == 0, child.tail()
             return processed(child)
 
 
@@ -91,6 +91,7 @@ def test_official_ours_official_resume_after_each_other(program, hub) -> None:
     assert numbers == {key: list(range(len(found))) for key, found in numbers.items()}
 
 
+@pytest.mark.long
 def test_the_partition_of_a_killed_consumer_goes_on_after_its_last_checkpoint(
     program, hub, stored, wait
 ) -> None:

@@ -14,6 +14,9 @@ from eventhub_checkpoints.operations.move import Move, Stage
 from eventhub_checkpoints.operations.positions import CLOSED_NUMBER
 from eventhub_checkpoints.receive import HubAddress
 
+# The move waits for the consumers' rounds of load balancing, whose length it can only assume.
+pytestmark = pytest.mark.long
+
 PARTITIONS = ["0", "1"]
 EXPIRY = 60.0
 SETTLE = 4.0

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from backends import Backend, Place
 from eventhub_checkpoints.errors import StoreNotReadyError
 
@@ -14,6 +16,19 @@ def saved(place: Place) -> dict[str, int]:
     return {key: int(row["sequencenumber"]) for key, row in place.rows("checkpoint").items()}
 
 
+# Both clients go on in the same way; what each backend says of a missing place it says to both.
+CLIENTS = [
+    ("memory", "aio"),
+    ("blob", "sync"),
+    ("sqlite", "aio"),
+    ("postgres", "sync"),
+    ("mysql", "aio"),
+    ("redis", "sync"),
+    ("cassandra", "aio"),
+]
+
+
+@pytest.mark.parametrize(("backend", "site"), CLIENTS, indirect=True)
 def test_a_place_that_vanishes_stops_no_processing(
     site: Any, backend: Backend, place: Place, wait: Any
 ) -> None:

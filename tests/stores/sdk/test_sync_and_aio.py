@@ -87,6 +87,8 @@ def test_a_client_reports_a_store_of_the_other_variant_in_one_sentence(
     assert errors_of(consumer) == {(ConfigurationError, expected)}
 
 
+# It reads the store in another place of the client; what is said is the same text.
+@pytest.mark.parametrize("unfit", ["memory"], indirect=True)
 def test_a_client_that_names_a_partition_reports_it_too(
     site: Any, wait: Any, unfit: tuple[Any, str]
 ) -> None:

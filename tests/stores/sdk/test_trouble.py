@@ -23,6 +23,7 @@ def every_event(*consumers: Any) -> dict[str, list[int]]:
     }
 
 
+@pytest.mark.long
 def test_a_stolen_partition_is_given_up_and_taken_back_when_the_thief_is_gone(
     site, blob_container, stored, wait
 ) -> None:
@@ -41,6 +42,7 @@ def test_a_stolen_partition_is_given_up_and_taken_back_when_the_thief_is_gone(
     assert every_event(consumer) == {key: list(range(10)) for key in ALL}
 
 
+@pytest.mark.long
 def test_storage_that_is_down_for_a_while_stops_no_processing(
     site, proxied, proxy, stored, wait
 ) -> None:
@@ -74,6 +76,7 @@ def test_a_consumer_that_starts_while_storage_is_down_begins_when_it_is_back(
     wait(lambda: consumer.total == 10)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("failure", ["refused", "dropped"])
 def test_writes_alone_that_fail_for_a_while_change_no_owner(
     site, blob_container, proxied, proxy, stored, wait, failure
@@ -100,6 +103,7 @@ def test_writes_alone_that_fail_for_a_while_change_no_owner(
     )
 
 
+@pytest.mark.long
 def test_writes_alone_that_fail_for_long_lose_the_partitions_but_no_event(
     site, proxied, proxy, stored, wait
 ) -> None:

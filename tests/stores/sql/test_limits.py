@@ -1,13 +1,20 @@
 """A request that is cut off leaves the time to tell the server so."""
 
 import math
-import time
 
 import pytest
 
 from eventhub_checkpoints._shared._sync.compat import bounded
 from eventhub_checkpoints._shared.deadline import seconds_left
 from eventhub_checkpoints.stores.sql.postgresql import CutOffError, cancel_seconds, cut_off
+from simulated_time import now, simulation, stall
+
+
+@pytest.fixture(autouse=True)
+def simulated():
+    """Time passes only while an operation waits."""
+    with simulation():
+        yield
 
 
 def waiting(begun):
@@ -21,7 +28,7 @@ def driven(operation):
     """Drive it as psycopg does while its socket is silent."""
     next(operation)
     while True:
-        time.sleep(0.005)
+        stall(0.005)
         operation.send(0)
 
 
@@ -36,6 +43,7 @@ def test_a_request_is_cut_off_while_the_server_can_be_told(seconds):
 
     assert bounded(seconds, request) is not None
     assert begun != []
+    assert now() < seconds
 
 
 @pytest.mark.parametrize("seconds", [0.0, 0.03])

@@ -11,6 +11,7 @@ from eventhub_checkpoints.stores.sql import tables as migrations
 from eventhub_checkpoints.stores.sql.dialect import Dialect
 from eventhub_checkpoints.stores.sql.tables import Tables
 from eventhub_checkpoints.stores.sql.url import DIALECTS
+from waiting import LIMIT
 
 
 @pytest.fixture
@@ -76,7 +77,7 @@ def test_processes_that_create_a_file_at_once_all_succeed(sqlite: Any) -> None:
         process.stdin.write("go\n")
         process.stdin.flush()
     for process in running:
-        process.communicate(timeout=60)
+        process.communicate(timeout=LIMIT)
     assert [process.returncode for process in running] == [0] * 4
     assert versions(sqlite) == [1, 2]
 

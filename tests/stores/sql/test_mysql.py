@@ -13,6 +13,8 @@ from backends.base import ServerMissingError
 from backends.mysql import Mysql
 from eventhub_checkpoints import StoreAccessError, StoreNotReadyError, StoreUnavailableError
 from eventhub_checkpoints.errors import StoreError
+from refusals import says
+from waiting import LIMIT, eventually, takes
 
 pytestmark = pytest.mark.waits
 
@@ -66,15 +68,24 @@ def test_the_mode_and_time_zone_of_the_server_change_nothing(variant: Any, own: 
         client.save("it's a \u0022name", 1)
         mine = client.take("0", "a")
         (row,) = client.list_ownership()
-        assert abs(row["last_modified_time"] - time.time()) < 5
+        assert abs(since(row["last_modified_time"])) < SHIFT
         (stored,) = own.execute(f"SELECT last_modified_time FROM {own.tables.ownership}")
-        assert abs(stored[0] - time.time()) < 5
+        assert abs(since(stored[0])) < SHIFT
         assert client.claim("0", "a", mine["etag"])
         with pytest.raises(StoreError, match="longer than its column"):
             client.save("x" * 129, 1)
     finally:
         own.execute("SET GLOBAL time_zone = 'SYSTEM'")
         own.execute("SET GLOBAL sql_mode = DEFAULT")
+
+
+SHIFT = 900
+"""Seconds; a shift by a time zone is not less."""
+
+
+def since(moment: float) -> float:
+    """Seconds from a moment to now."""
+    return time.time() - moment
 
 
 @pytest.fixture
@@ -167,54 +178,61 @@ def test_connections_that_were_ended_are_replaced(variant: Any, own: Any) -> Non
     client.release(mine)
 
 
-def test_a_request_that_waits_for_a_lock_is_ended_in_time(variant: Any, own: Any) -> None:
-    client = variant.open(own, write_timeout=3.0)
+def waiting(connection: Any) -> int:
+    """How many statements of other connections have run for a tenth of a second.
+
+    `innodb_trx` would name the lock, but shows an old answer to who asks ten times a second.
+    """
+    return int(
+        connection.exec_driver_sql(
+            "SELECT count(*) FROM information_schema.processlist "
+            "WHERE command = 'Query' AND time_ms > 100 AND id <> CONNECTION_ID()"
+        ).scalar()
+    )
+
+
+def test_a_request_that_waits_for_a_lock_is_given_up_and_ended(variant: Any, own: Any) -> None:
+    client = variant.open(own)
     client.save("0", 1)
+    client.set(write_timeout=1.0)
     with own.engine.begin() as blocking:
         blocking.exec_driver_sql(f"SELECT 1 FROM {own.tables.checkpoint} FOR UPDATE")
-        began = time.monotonic()
         with pytest.raises(StoreUnavailableError):
             client.save("0", 2)
-        assert time.monotonic() - began < 6.0
         # Nobody is left behind on the server who would write it later.
-        for _ in range(25):
-            waiting = blocking.exec_driver_sql(
-                "SELECT count(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'"
-            ).scalar()
-            if not waiting:
-                break
-            time.sleep(0.2)  # the server shows an old answer to who asks more often
-        assert waiting == 0
+        eventually(lambda: waiting(blocking) == 0)
     assert client.position("0") == 1
 
 
 def test_a_replica_is_reported_and_a_new_connection_is_tried(
     variant: Any, own: Any, meek: str
 ) -> None:
-    client = variant.open(meek, write_timeout=3.0)
+    client = variant.open(meek)
     assert client.position("0") is None
+    client.set(write_timeout=1.0)
     own.execute("SET GLOBAL read_only = 1")
     try:
-        # The last attempt may have had no time to connect.
-        with pytest.raises(StoreUnavailableError, match=r"it is a replica|no time was left"):
-            client.save("0", 1)
+        says(lambda: client.save("0", 1), StoreUnavailableError, "it is a replica")
     finally:
         own.execute("SET GLOBAL read_only = 0")
+    client.set(write_timeout=LIMIT)
     client.save("0", 2)
     assert client.position("0") == 2
 
 
+@pytest.mark.long
 def test_a_silent_server_is_left_in_time_and_used_again(variant: Any, own_mysql: Mysql) -> None:
     with own_mysql.place() as own:
-        client = variant.open(own, write_timeout=3.0)
+        client = variant.open(own)
         client.save("0", 1)
+        client.set(write_timeout=3.0)
         own_mysql.pause()
-        began = time.monotonic()
-        with pytest.raises(StoreUnavailableError):
-            client.save("0", 2)
-        took = time.monotonic() - began
-        own_mysql.resume()
-        assert took < 3 * 3.0
+        try:
+            with takes(1.5), pytest.raises(StoreUnavailableError):
+                client.save("0", 2)
+        finally:
+            own_mysql.resume()
+        client.set(write_timeout=LIMIT)
         client.save("0", 3)
         assert client.position("0") == 3
 
@@ -230,11 +248,15 @@ def test_a_connection_of_a_cancelled_call_is_not_used_again(variant: Any, own: A
                 client.scope.as_dict() | {"partition_id": "0", "offset": "2", "sequence_number": 2}
             )
         )
-        await asyncio.sleep(0.3)  # it waits for the lock
+        await asyncio.to_thread(eventually, waits)
         call.cancel()
         await asyncio.wait([call])
 
-    with own.engine.begin() as blocking:
+    with own.engine.begin() as blocking, own.engine.connect() as looking:
+
+        def waits() -> bool:
+            return waiting(looking) == 1
+
         blocking.exec_driver_sql(f"SELECT 1 FROM {own.tables.checkpoint} FOR UPDATE")
         variant.finished(cancel())
     for number in range(3, 6):

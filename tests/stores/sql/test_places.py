@@ -10,6 +10,7 @@ from typing import Any
 
 from eventhub_checkpoints import open_store
 from eventhub_checkpoints.aio import open_store as aio_open_store
+from waiting import LIMIT
 
 NAMES = ("ns.example.net", "orders", "$Default")
 PROGRAM = """
@@ -56,7 +57,7 @@ def test_four_processes_share_a_file_and_each_partition_has_one_owner(sqlite: An
         process.stdin.flush()
     won: list[str] = []
     for process in running:
-        output, _ = process.communicate(timeout=60)
+        output, _ = process.communicate(timeout=LIMIT)
         assert process.returncode == 0
         won += json.loads(output)
     assert sorted(won, key=int) == [str(number) for number in range(64)]
@@ -109,7 +110,7 @@ def test_a_forked_process_and_its_parent_both_go_on(place: Any) -> None:
 
     child = multiprocessing.get_context("fork").Process(target=in_child)
     child.start()
-    child.join(30)
+    child.join(LIMIT)
     assert child.exitcode == 0
     assert store.list_checkpoints(*NAMES)[0]["sequence_number"] == 2
     store.update_checkpoint(checkpoint(3))
@@ -118,11 +119,11 @@ def test_a_forked_process_and_its_parent_both_go_on(place: Any) -> None:
 
 
 def test_closing_in_a_forked_process_leaves_the_parents_connections(place: Any) -> None:
-    store = open_store(place.url, write_timeout=1.0)
+    store = open_store(place.url)
     store.update_checkpoint(checkpoint(1))
     child = multiprocessing.get_context("fork").Process(target=store.close)
     child.start()
-    child.join(30)
+    child.join(LIMIT)
     assert child.exitcode == 0
     pool = store.database._engine.pool
     before = pool.checkedin()
@@ -160,6 +161,6 @@ def test_a_store_that_was_left_open_in_a_loop_that_ended_goes_on(place: Any) -> 
             continue
         url = place.url.replace(place.url.partition(":")[0], scheme, 1)
         command = [sys.executable, "-c", PROGRAM_OF_LOOPS, url]
-        ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        ran = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, check=False)
         assert ran.returncode == 0, ran.stderr
         assert "Traceback" not in ran.stderr, ran.stderr

@@ -13,6 +13,7 @@ from backends.postgres import Postgres
 from eventhub_checkpoints.conformance.clients import Client, Loop
 from eventhub_checkpoints.errors import StoreUnavailableError
 from eventhub_checkpoints.records import Scope
+from waiting import LIMIT
 
 WAITING = "FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
 DRIVERS: list[tuple[Variant, str]] = [("sync", "psycopg"), ("aio", "psycopg"), ("aio", "asyncpg")]
@@ -41,8 +42,9 @@ def client(
 ) -> Iterator[Client]:
     variant, driver = request.param
     place.url = place.url.replace("postgresql:", f"postgresql+{driver}:")
-    client = Client(place.open(variant, operation_timeout=BOUND, write_timeout=BOUND), scope, loop)
+    client = Client(place.open(variant), scope, loop)
     client.save("other", 1)
+    client.set(operation_timeout=BOUND, write_timeout=BOUND)
     yield client
     client.close()
 
@@ -88,6 +90,7 @@ def interrupted(server: Postgres, how: str) -> Iterator[None]:
     assert calls
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["pg_cancel_backend", "pg_terminate_backend"])
 def test_a_commit_whose_wait_is_interrupted_is_not_confirmed(
     server: Postgres, alone: None, client: Client, how: str
@@ -101,6 +104,7 @@ def test_a_commit_whose_wait_is_interrupted_is_not_confirmed(
             client.save("other", 2)
 
 
+@pytest.mark.long
 def test_nor_is_one_that_the_store_itself_gives_up(
     server: Postgres, alone: None, client: Client
 ) -> None:
@@ -112,7 +116,7 @@ def test_nor_is_one_that_the_store_itself_gives_up(
 def test_what_was_not_confirmed_is_confirmed_when_the_standby_has_it(
     server: Postgres, alone: None, client: Client, wait: Callable[..., Any]
 ) -> None:
-    client.set(operation_timeout=60.0, write_timeout=60.0)
+    client.set(operation_timeout=LIMIT, write_timeout=LIMIT)
     seen: list[Any] = []
 
     def call() -> None:

@@ -111,6 +111,7 @@ def test_by_default_nothing_goes_back(client: Any, begin: Any, place: Any) -> No
     assert client.position("1") == 4
 
 
+@pytest.mark.long  # that it waits shows in time only
 def test_a_read_locks_until_the_transaction_ends(begin: Any, client: Any) -> None:
     client.save("0", 5)
     order: list[str] = []
