@@ -158,8 +158,9 @@ def undecorated(source: str) -> str:
 
     mutmut leaves decorated functions alone, and so every property.
     """
-    rows = source.splitlines()
-    functions = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef)]
+    rows, tree = source.splitlines(), ast.parse(source)
+    bodies = [tree.body, *(node.body for node in tree.body if isinstance(node, ast.ClassDef))]
+    functions = [node for body in bodies for node in body if isinstance(node, ast.FunctionDef)]
     # From the end, so that the numbers of the lines before stay right.
     for function in sorted(functions, key=lambda node: -node.lineno):
         decorators = [ast.unparse(decorator) for decorator in function.decorator_list]
