@@ -41,7 +41,7 @@ def test_what_is_unusable_has_no_key_and_is_left_out(unusable: Any) -> None:
 
 
 def test_an_unusable_partition_is_named_as_such() -> None:
-    with pytest.raises(InvalidRecordError, match="^partition_id "):
+    with pytest.raises(InvalidRecordError, match=r"^partition_id "):
         key_of(row("a/b"))
 
 
