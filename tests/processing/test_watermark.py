@@ -119,6 +119,11 @@ def test_what_comes_again_before_it_was_finished_has_to_be_finished_twice() -> N
     assert (watermark.count, watermark.pending) == (2, 0)
 
 
+def test_a_started_event_is_neither_finished_nor_failed() -> None:
+    event = Watermark().track(at(0))
+    assert (event.is_done, event.has_failed, event.size) == (False, False, 1)
+
+
 def test_done_twice_counts_once() -> None:
     watermark = Watermark()
     ticket = watermark.track(at(0))
@@ -149,6 +154,16 @@ def test_an_event_may_be_replaced_by_an_object_that_is_finished_instead() -> Non
     assert watermark.position == at(0)
     other.done()
     assert (watermark.position, watermark.pending) == (at(2), 0)
+
+
+def test_events_that_finish_together_are_counted_one_by_one() -> None:
+    watermark = Watermark(4)
+    several = watermark.track(at(2), 3)
+    assert (watermark.pending, watermark.is_full) == (3, False)
+    watermark.track(at(3))
+    assert (watermark.pending, watermark.is_full) == (4, True)
+    several.done()
+    assert (watermark.position, watermark.count, watermark.pending) == (at(2), 3, 1)
 
 
 def test_the_last_requested_position_stands_for_all_requests() -> None:

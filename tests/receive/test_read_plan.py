@@ -1,8 +1,7 @@
 """A plan goes from positions and checkpoints to ranges that the hub retains, or says why not."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
 from threading import Event
 from typing import Any
 
@@ -16,7 +15,6 @@ from eventhub_checkpoints.receive import (
     PartitionProperties,
     ReadSettings,
 )
-from eventhub_checkpoints.receive.address import Address, HubProperties, HubQueries
 from eventhub_checkpoints.receive.position import EventPosition
 from eventhub_checkpoints.receive.read_plan import (
     CheckpointPosition,
@@ -32,69 +30,11 @@ from eventhub_checkpoints.receive.read_plan import (
     retained,
     without_checkpoints,
 )
+from memory_hub import NEWEST, MemoryHub, held, hub_of
 from waiting import LIMIT
 
-NEWEST = datetime(2026, 11, 21, 10, tzinfo=UTC)
 EARLIER = NEWEST - timedelta(hours=1)
 FAIL, GO_ON = ReadSettings(operation_timeout=7.0), ReadSettings(fail_on_data_loss=False)
-
-
-def held(partition_id: str, first: int, following: int) -> PartitionProperties:
-    return PartitionProperties(partition_id, first, following, f"of {following - 1}", NEWEST)
-
-
-class Queries(HubQueries):
-    """Answers for a hub in memory."""
-
-    def __init__(self, partitions: Mapping[str, PartitionProperties], asked: list[Any]) -> None:
-        self._partitions, self._asked = partitions, asked
-
-    def ask(
-        self, partition_ids: Sequence[str], timeout: float
-    ) -> tuple[HubProperties, dict[str, PartitionProperties]]:
-        self._asked.append(([*partition_ids], timeout))
-        found = {id_: self._partitions[id_] for id_ in partition_ids if id_ in self._partitions}
-        return HubProperties([*self._partitions], None), found
-
-    def close(self) -> None:
-        """Nothing is open."""
-
-
-@dataclass
-class MemoryHub(Address):
-    """A hub of a transport that answers from memory.
-
-    Attributes:
-        firsts: the first event at an offset or time, by partition; where it is None, none arrives.
-        asked: queries for properties.
-        looked_up: queries for first events.
-    """
-
-    partitions: dict[str, PartitionProperties]
-    firsts: Mapping[str, int | None] = field(default_factory=dict)
-    asked: list[Any] = field(default_factory=list)
-    looked_up: list[Any] = field(default_factory=list)
-    fully_qualified_namespace = "ns"
-    eventhub_name = "orders"
-    consumer_group = "billing"
-
-    def open_queries(self) -> HubQueries:
-        return Queries(self.partitions, self.asked)
-
-    def ask_first(
-        self, partition_id: str, start: str | datetime, inclusive: bool, timeout: float
-    ) -> int | None:
-        self.looked_up.append((partition_id, start, inclusive, timeout))
-        return self.firsts[partition_id]
-
-    def open_stream(self, *_: Any) -> Any:
-        raise AssertionError("a plan reads nothing")
-
-
-def hub_of(*partitions: PartitionProperties, **firsts: int | None) -> MemoryHub:
-    """A hub with these partitions, and the first events in them as `p0=...`."""
-    found = {id_.removeprefix("p"): number for id_, number in firsts.items()}
-    return MemoryHub({each.partition_id: each for each in partitions}, found)
 
 
 HUB = hub_of(held("0", 100, 200), held("3", 5, 9))

@@ -1,7 +1,7 @@
 """How many examples Hypothesis tries: a usual number, scaled by the chosen profile.
 
 `pytest --hypothesis-profile fast` tries a fifth of them, `campaign` twenty times as many. `mutants`
-tries the usual ones, the same each time, and does not look for a smaller example of a failure.
+tries half of them, the same each time, and does not look for a smaller example of a failure.
 """
 
 from typing import Any
@@ -21,6 +21,7 @@ def register_profiles() -> None:
     settings.register_profile(
         "mutants",
         settings.get_profile("usual"),
+        max_examples=USUAL // 2,
         derandomize=True,
         database=None,
         phases=[Phase.explicit, Phase.generate],

@@ -56,9 +56,9 @@ pytest_add_cli_args =
     _hypothesis_pytestplugin
     --hypothesis-profile=mutants
 use_git_change_detection = false
-# A mutant has this many seconds, and this many times what its tests take.
-timeout_constant = 1.5
-timeout_multiplier = 15
+# Four times as long as its tests take with three seconds more: the time of a mutant.
+timeout_constant = 3
+timeout_multiplier = 4
 """
 
 
