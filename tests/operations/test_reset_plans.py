@@ -45,7 +45,7 @@ def group_of(
 
 
 def hub_with_events() -> MemoryHub:
-    """Two partitions, of which every event but 150 can be read, at the offset `o` and its number."""
+    """Two partitions, of which all events but 150 can be read; their offsets are `o5` and so on."""
     hub = hub_of(held("0", 100, 200), held("3", 5, 9), p0=170, p3=7)
     hub.offsets = {
         id_: {n: f"o{n}" for n in range(each.first_sequence_number, each.next_sequence_number)}
