@@ -161,3 +161,34 @@ def test_an_event_is_taken_out_once() -> None:
     assert model.watermark.position == at(3)
     model.settle(0, fails=False)
     assert model.watermark.position == at(5)
+
+
+def test_of_an_event_that_came_twice_in_a_batch_the_one_behind_its_neighbour_is_taken_out() -> None:
+    watermark = Watermark()
+    deliveries = Deliveries(watermark)
+    deliveries.begin([Row([5, 6, 7], at(7)), Row([4, 6], at(6))])
+    ticket = deliveries.take_out(at(6), at(4))
+    assert ticket is not None
+    deliveries.finish()
+    assert watermark.pending == 1, "all but the last event"
+    ticket.done()
+    assert watermark.pending == 0
+
+
+def test_an_event_of_an_earlier_batch_is_not_taken_out() -> None:
+    watermark = Watermark()
+    deliveries = Deliveries(watermark)
+    for numbers in ([1, 2], [3, 4]):
+        deliveries.begin([Row(numbers, at(numbers[-1]))])
+    assert deliveries.take_out(at(2), at(1)) is None
+    assert deliveries.take_out(at(3), None) is not None
+
+
+def test_nothing_is_left_of_a_single_event_that_was_taken_out() -> None:
+    watermark = Watermark()
+    deliveries = Deliveries(watermark)
+    deliveries.begin([Row([3], at(3))])
+    ticket = deliveries.take_out(at(3), None)
+    assert ticket is not None
+    ticket.done()
+    assert (watermark.position, watermark.first_unpassed) == (at(3), None)

@@ -40,6 +40,11 @@ def test_what_is_unusable_has_no_key_and_is_left_out(unusable: Any) -> None:
     assert keyed([unusable, row("1")]).keys() == keys("1")
 
 
+def test_an_unusable_partition_is_named_as_such() -> None:
+    with pytest.raises(InvalidRecordError, match=r"^partition_id "):
+        key_of(row("a/b"))
+
+
 def test_a_claim_that_was_left_out_is_lost(held: HeldPartitions) -> None:
     assert held.claimed([row("0"), row("1")], [row("1")]) == keys("0")
     assert held.has_lost((SCOPE, "0"))
@@ -82,3 +87,12 @@ def test_who_never_claimed_a_partition_has_not_lost_it(held: HeldPartitions) -> 
     held.listed([row("7", "other")])
     held.claimed([row("0"), row("1")], [])
     assert not held.has_lost((SCOPE, "7"))
+
+
+def test_a_loss_is_reported_once_and_remembered(held: HeldPartitions) -> None:
+    others = [row("0", "other"), row("1", "other")]
+    held.released([(SCOPE, "0")])
+    assert held.claimed([row("1")], [row("1")]) == set()
+    assert held.listed(others) == keys("1")
+    assert held.listed(others) == set()
+    assert [held.has_lost((SCOPE, one)) for one in "012"] == [True, True, False]

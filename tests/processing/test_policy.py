@@ -206,6 +206,7 @@ POLICIES = [
     (trailing(events=9, seconds=4), "trailing(events=9, seconds=4, check_every=2.0)"),
     (any_of(every(events=1), every(seconds=1)), "any_of(every(events=1), every(seconds=1))"),
     (all_of(any_of(every(events=1))), "all_of(any_of(every(events=1)))"),
+    (all_of(every(events=1), every(seconds=1)), "all_of(every(events=1), every(seconds=1))"),
 ]
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventhub_checkpoints.processing.watermark import InFlightEvent, Position, Watermark
+from eventhub_checkpoints.processing.watermark import InFlightEvent, Latest, Position, Watermark
 
 
 def at(sequence_number: int) -> Position:
@@ -119,6 +119,11 @@ def test_what_comes_again_before_it_was_finished_has_to_be_finished_twice() -> N
     assert (watermark.count, watermark.pending) == (2, 0)
 
 
+def test_a_started_event_is_neither_finished_nor_failed() -> None:
+    event = Watermark().track(at(0))
+    assert (event.is_done, event.has_failed, event.size) == (False, False, 1)
+
+
 def test_done_twice_counts_once() -> None:
     watermark = Watermark()
     ticket = watermark.track(at(0))
@@ -137,6 +142,45 @@ def test_a_failed_event_holds_the_position_until_it_is_done_after_all() -> None:
     assert watermark.position is None
     failing.done()
     assert watermark.position == at(1)
+
+
+def test_an_event_may_be_replaced_by_an_object_that_is_finished_instead() -> None:
+    watermark = Watermark()
+    first, replaced, last = (watermark.track(at(number)) for number in range(3))
+    other = InFlightEvent(watermark, at(1))
+    watermark.replace(replaced, other)
+    for event in (first, replaced, last):
+        event.done()
+    assert watermark.position == at(0)
+    other.done()
+    assert (watermark.position, watermark.pending) == (at(2), 0)
+
+
+def test_events_that_finish_together_are_counted_one_by_one() -> None:
+    watermark = Watermark(4)
+    several = watermark.track(at(2), 3)
+    assert (watermark.pending, watermark.is_full) == (3, False)
+    watermark.track(at(3))
+    assert (watermark.pending, watermark.is_full) == (4, True)
+    several.done()
+    assert (watermark.position, watermark.count, watermark.pending) == (at(2), 3, 1)
+
+
+def test_the_last_requested_position_stands_for_all_requests() -> None:
+    latest = Latest()
+    assert (latest.count, latest.position) == (0, None)
+    for number in (7, 9):
+        latest.newest = next(latest.counter), number, f"o{number}"
+    assert (latest.count, latest.position) == (2, at(9))
+
+
+def test_a_position_that_was_written_at_once_stands_for_its_request_only() -> None:
+    latest = Latest()
+    latest.newest = next(latest.counter), 7, "o7"
+    latest.at_once = 1, at(3)
+    assert (latest.count, latest.position) == (1, at(3))
+    latest.newest = next(latest.counter), 9, "o9"
+    assert (latest.count, latest.position) == (2, at(9))
 
 
 @pytest.mark.parametrize("limit", [1, 2, 7])

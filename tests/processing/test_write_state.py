@@ -7,7 +7,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from eventhub_checkpoints._shared.deadline import LONGEST_PAUSE
+from eventhub_checkpoints._shared.deadline import FIRST_PAUSE, LONGEST_PAUSE
 from eventhub_checkpoints.processing.policy import Due, Policy, any_of, every, trailing
 from eventhub_checkpoints.processing.stall import Since
 from eventhub_checkpoints.processing.statistics import Tally
@@ -223,6 +223,94 @@ def test_what_was_refused_is_not_tried_again(tally: Tally) -> None:
     assert progress.due(3, at(3), 2.0) is None
     assert progress.saved_position is None
     assert (tally.refused, tally.saved) == (1, 0)
+
+
+def test_after_a_success_pauses_are_short_again(tally: Tally) -> None:
+    progress, pauses = WriteState(every(events=1), 0.0, tally), []
+    for number, answer in enumerate(["failed", "failed", "saved", "failed", "refused", "failed"]):
+        now = 100.0 * number
+        assert progress.due(number + 1, at(number + 1), now)
+        if answer == "failed":
+            progress.has_failed(now, 1.0)
+            pauses.append(progress.wake_time - now)
+        else:
+            (progress.was_saved if answer == "saved" else progress.was_refused)(now)
+    assert pauses == pytest.approx([FIRST_PAUSE, 2 * FIRST_PAUSE, FIRST_PAUSE, FIRST_PAUSE])
+
+
+def test_at_first_nothing_is_saved_refused_or_asked_for(tally: Tally) -> None:
+    progress = WriteState(every(events=10), 7.0, tally)
+    assert (progress.saved_count, progress.saved_position, progress.saved_at) == (0, None, 7.0)
+    assert progress.is_refused_for_good is False
+    assert progress.due(1, at(1), 8.0) is None
+
+
+def test_what_is_covered_by_the_stored_position_counts_as_saved_though_nothing_was(
+    tally: Tally,
+) -> None:
+    progress = WriteState(every(events=10, seconds=5), 0.0, tally)
+    assert progress.due(3, at(3), 5.0) == Due(3, Position(2, "3"))
+    progress.was_covered(7.0)
+    assert (progress.is_writing, progress.saved_count, progress.wake_time) == (False, 3, 7.0)
+    assert (progress.saved_position, progress.saved_at, progress.trying_since) == (None, 0.0, None)
+    assert (tally.saved, tally.refused, tally.failed) == (0, 0, 0)
+    assert progress.due(4, at(4), 7.0) is None
+    assert (progress.wake_count, progress.wake_time) == (13, 12.0), "counted from what is covered"
+
+
+def test_a_flush_writes_the_newest_though_the_policy_asks_for_none(tally: Tally) -> None:
+    progress = WriteState(every(events=10), 0.0, tally)
+    assert progress.rest(3, at(3), 1.0) == Due(3, Position(2, "3"))
+    assert progress.rest(4, at(4), 1.0) is None, "one write at a time"
+    progress.was_saved(2.0)
+    assert progress.due(4, at(4), 2.0) == Due(4, Position(3, "4")), "it was asked for meanwhile"
+
+
+def test_a_write_that_is_given_up_ends_the_trouble_unless_another_has_failed(tally: Tally) -> None:
+    progress = WriteState(every(events=10), 0.0, tally)
+    requested = Due(1, Position(0, "asked for"))
+    assert progress.instead(requested, 1.0) is requested
+    assert progress.trying_since == 1.0
+    progress.was_given_up(2.0, is_refusal=False)
+    assert (progress.is_writing, progress.trying_since, progress.wake_time) == (False, None, 2.0)
+
+    assert progress.rest(3, at(3), 3.0)
+    progress.has_failed(4.0, 1.0)
+    assert progress.instead(requested, 4.0) is requested
+    progress.was_given_up(4.01, is_refusal=True)
+    assert progress.trying_since == 3.0
+    assert progress.wake_time == progress.retry_at == pytest.approx(4.0 + FIRST_PAUSE)
+    assert (tally.refused, tally.failed) == (1, 2)
+
+
+def test_a_write_that_was_not_started_after_all_leaves_no_trouble(tally: Tally) -> None:
+    progress = WriteState(every(events=1), 0.0, tally)
+    assert progress.due(1, at(1), 5.0)
+    progress.was_dropped()
+    assert (progress.is_writing, progress.trying_since, progress.late_at(LIMIT)) == (
+        *(False, None),
+        math.inf,
+    )
+
+
+def test_a_failure_that_no_retry_would_fix_is_known_until_the_next_write_begins(
+    tally: Tally,
+) -> None:
+    progress = WriteState(every(events=1), 0.0, tally)
+    for for_good in (False, True):
+        assert progress.due(1, at(1), 100.0 * for_good)
+        assert progress.is_refused_for_good is False
+        progress.has_failed(100.0 * for_good, 1.0, for_good=for_good)
+        assert progress.is_refused_for_good is for_good
+    assert progress.rest(1, at(1), 200.0)
+    assert progress.is_refused_for_good is False
+    progress.has_failed(200.0, 1.0)
+    assert progress.is_refused_for_good is False
+
+
+def test_an_answer_to_no_write_is_a_defect(tally: Tally) -> None:
+    with pytest.raises(AssertionError, match=r"^a write ended that had not begun$"):
+        WriteState(every(events=1), 0.0, tally).was_saved(1.0)
 
 
 def test_a_time_goes_on_while_the_count_stays_and_begins_anew_with_another() -> None:

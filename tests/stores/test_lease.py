@@ -68,12 +68,35 @@ def test_a_list_that_shows_the_own_row_changes_nothing() -> None:
     assert held("e1").listed(row("e1")) == held("e1")
 
 
+def test_a_settled_and_a_lost_lease_keep_only_what_a_late_release_needs() -> None:
+    kept = {"ever": True, "winner": "me", "etags": ("e1",)}
+    in_doubt = held("e1").listed(None)
+    assert held("e1").settled() == Lease(owner_id="me", **kept)
+    assert held("e1").lost() == in_doubt.lost() == Lease(**kept)
+
+
+def test_a_partition_is_in_doubt_from_its_loss_until_it_is_won_back() -> None:
+    hold = held("e1")
+    assert not Lease().is_in_doubt
+    assert not hold.is_in_doubt
+    assert hold.listed(None).is_in_doubt
+    won_back = hold.listed(None).won(row("e9"), "e8")
+    assert (won_back.is_in_doubt, won_back.is_won_back) == (False, True)
+
+
+def test_what_another_owner_id_wins_was_not_won_back() -> None:
+    hold = held("e1").listed(None).won(row("e9", "me, restarted"), "e8")
+    assert (hold.is_won_back, hold.taken) == (False, True)
+
+
 def test_a_late_release_may_use_the_newest_etag_of_its_claim() -> None:
-    assert held("e1", "e2", "e3").newer_etag("e1") == "e3"
+    for earlier in ("e1", "e2"):
+        assert held("e1", "e2", "e3").newer_etag(earlier) == "e3"
 
 
 def test_the_newest_etag_has_no_newer_one() -> None:
-    assert held("e1", "e2").newer_etag("e2") is None
+    assert held("e1", "e2", "e3").newer_etag("e3") is None
+    assert held("e1").newer_etag("e1") is None
 
 
 def test_a_foreign_etag_has_no_newer_one() -> None:

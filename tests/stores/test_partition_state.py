@@ -12,6 +12,7 @@ from eventhub_checkpoints.stores.partition_state import (
     next_change,
 )
 
+GONE = CheckpointGuard(UNKNOWN)
 SCOPE = Scope("ns.servicebus.windows.net", "orders", "$default")
 ELSEWHERE = Scope("ns.servicebus.windows.net", "orders", "other")
 
@@ -169,6 +170,12 @@ def test_a_list_of_ownerships_teaches_a_loss(states: PartitionStates) -> None:
     assert known.lease.owner_id == ""
 
 
+def test_a_list_that_shows_the_own_row_teaches_nothing(states: PartitionStates) -> None:
+    lease = held(states).lease
+    states.ownerships_listed(SCOPE, [(owned("e1"), 1.0)], next_change())
+    assert states.partition(SCOPE, "0").lease == lease
+
+
 def lose(states: PartitionStates) -> None:
     """Show another owner, as the list of ownerships at the begin of a client's round does."""
     states.ownerships_listed(SCOPE, [(owned("e2", "thief"), 1.0)], next_change())
@@ -305,3 +312,27 @@ def test_a_batch_of_one_scope_says_nothing_of_another(states: PartitionStates) -
     known = held(states)
     states.proposed([proposal(ELSEWHERE, "1")])
     assert known.lease.owner_id == "me"
+
+
+@pytest.mark.parametrize("forgotten", ["0", None])
+def test_a_partition_whose_rows_were_deleted_on_purpose_begins_anew(
+    states: PartitionStates, forgotten: str | None
+) -> None:
+    known = held(states)
+    known.record_claim(known.lease, owned("e1"))
+    began = next_change()
+    states.forget(SCOPE, forgotten)
+    for _ in range(2):
+        assert (known.lease, known.checkpoint) == (held(PartitionStates()).lease.lost(), GONE)
+        assert known.renewed_by("me", "e1") is None
+        # A list that began before shows what was deleted.
+        states.checkpoints_listed(SCOPE, [row("adopted")], began)
+        states.ownerships_listed(SCOPE, [(owned("e1"), 1.0)], began)
+
+
+def test_what_was_forgotten_is_one_partition_of_one_scope(states: PartitionStates) -> None:
+    known = held(states)
+    lease, checkpoint = known.lease, known.checkpoint
+    states.forget(SCOPE, "1")
+    states.forget(ELSEWHERE, None)
+    assert (known.lease, known.checkpoint) == (lease, checkpoint)

@@ -1,11 +1,12 @@
 """How many examples Hypothesis tries: a usual number, scaled by the chosen profile.
 
-`pytest --hypothesis-profile fast` tries a fifth of them, `campaign` twenty times as many.
+`pytest --hypothesis-profile fast` tries a fifth of them, `campaign` twenty times as many. `mutants`
+tries half of them, the same each time, and does not look for a smaller example of a failure.
 """
 
 from typing import Any
 
-from hypothesis import settings
+from hypothesis import Phase, settings
 
 USUAL = 100
 PROFILES = {"fast": 20, "usual": USUAL, "campaign": 2000}
@@ -17,6 +18,14 @@ def register_profiles() -> None:
     for name, count in PROFILES.items():
         # The parent has what Hypothesis itself sets for CI.
         settings.register_profile(name, settings.default, max_examples=count, deadline=None)
+    settings.register_profile(
+        "mutants",
+        settings.get_profile("usual"),
+        max_examples=USUAL // 2,
+        derandomize=True,
+        database=None,
+        phases=[Phase.explicit, Phase.generate],
+    )
     settings.load_profile("usual")
 
 
