@@ -16,3 +16,8 @@ def eventually(predicate: Callable[[], Any], seconds: float = LIMIT) -> Any:
         assert time.monotonic() < deadline, f"not in {seconds:g} s"
         time.sleep(0.01)
     return found
+
+
+def elapse(seconds: float) -> None:
+    """Let real time pass: only for tests with the marker `long`."""
+    time.sleep(seconds)
