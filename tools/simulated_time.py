@@ -28,7 +28,7 @@ DIGITS = 9
 """Decimals of the simulated seconds: sums of decimals such as 0.1 + 0.2 compare exactly, and what
 is cut off is below the resolution with which asyncio compares times."""
 MOST_STOPPED = 3
-"""Waits in a row, each shorter than the last decimal, after which the clock moves on all the same."""
+"""Waits in a row, each shorter than the last decimal, after which the clock moves on."""
 QUIET = ("azure.eventhub", "eventhub_checkpoints")
 """Loggers that report every stolen partition and every throttled request."""
 
@@ -58,7 +58,7 @@ class Clock(selectors.SelectSelector):
         before = self.now
         self.now = round(before + max(timeout, 0.0), DIGITS)
         # Who waits for a time with more decimals would look again and again just before it.
-        self._stopped = self._stopped + 1 if timeout > 0 and self.now <= before else 0
+        self._stopped = 0 if self.now > before else self._stopped + (timeout > 0)
         if self._stopped > MOST_STOPPED:
             self.now = round(before + 10**-DIGITS, DIGITS)
         return []

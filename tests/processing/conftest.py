@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -27,7 +28,7 @@ from eventhub_checkpoints.processing._async import watchdog as aio_watchdog
 from eventhub_checkpoints.processing._sync import watchdog
 from prompt_client import prompt_client
 from simulated_hub import SimulatedHub
-from simulated_time import Simulation, simulation
+from simulated_time import DIGITS, Simulation, simulation
 from variants import LONG_SYNC, SIMULATED
 from waiting import LIMIT as LONGEST
 from waiting import elapse as elapse_really
@@ -35,12 +36,15 @@ from waiting import eventually
 
 __all__ = ["prompt_client"]
 
-LIMIT = 300.0
+LIMIT = 60.0
 """Seconds that make a stall, on a clock that a test moves."""
 LOOK = 0.02
 """Seconds of real time between two looks of a watchdog."""
+SLACK = 30.0
+"""Seconds that the machine may take for itself where a test compares real ones."""
 INTERVAL, EXPIRY = 0.4, 60.0
 """Seconds between two rounds of load balancing, and until an ownership ends by itself."""
+
 
 @pytest.fixture(params=[SIMULATED, LONG_SYNC])
 def variant(request: pytest.FixtureRequest) -> str:
@@ -171,6 +175,7 @@ class Consumer:
         arrived: sequence numbers in the order of arrival.
         opened: contexts of partitions, as often as they were opened.
         closed: partitions and reasons, each when its close handler had ended.
+        seconds: that closing each partition took.
         errors: what the client reported, with the partition or None.
         finishes: whether an event is finished as soon as it has arrived.
         raises: what the handler of the next event raises, once.
@@ -182,6 +187,7 @@ class Consumer:
         self.arrived: dict[str, list[int]] = defaultdict(list)
         self.opened: list[Any] = []
         self.closed: list[tuple[str, str]] = []
+        self.seconds: dict[str, float] = {}
         self.errors: list[tuple[str | None, Exception]] = []
         self.finishes = finishes
         self.raises: Exception | None = None
@@ -228,7 +234,9 @@ class SyncConsumer(Consumer):
         self.opened.append(context)
 
     def _close(self, context: Any, reason: Any) -> None:
+        began = time.monotonic()
         self.checkpointer.on_close(context, reason)
+        self.seconds[context.partition_id] = time.monotonic() - began
         self.closed.append((context.partition_id, reason.name))
 
     def _on_event(self, context: Any, event: Any) -> None:
@@ -269,7 +277,9 @@ class AioConsumer(Consumer):
         task = asyncio.current_task()
         assert task is not None
         self._closing.add(task)
+        began = time.monotonic()
         await self.checkpointer.on_close(context, reason)
+        self.seconds[context.partition_id] = time.monotonic() - began
         self.closed.append((context.partition_id, reason.name))
 
     async def _failed(self, context: Any, error: Exception) -> None:
@@ -315,6 +325,13 @@ class Stage:
         if self.is_aio:
             return asyncio.run_coroutine_threadsafe(function(*args), self._loop._loop)
         return self._opened.enter_context(ThreadPoolExecutor(1)).submit(function, *args)
+
+    def check_seconds(self, seconds: float, expected: float) -> None:
+        """Compare how long something took: exactly where time is simulated."""
+        if self.is_simulated:
+            assert round(seconds, DIGITS) == expected
+        else:
+            assert expected <= seconds < expected + SLACK
 
     def store(self, rows: Any = None, **settings: Any) -> Recorded:
         """A store of ours, recorded; several share their rows."""

@@ -86,7 +86,7 @@ class SimulatedReceiver(EventHubConsumer):
             return
         await asyncio.sleep(OPENING)
         if self.hub.is_away:
-            raise AMQPConnectionError(ErrorCondition.SocketError, "the hub is away")
+            raise AMQPConnectionError(ErrorCondition.SocketError, description="the hub is away")
         link = SimulatedLink(self, first_of(self._offset, len(self.hub.events[self.partition_id])))
         self.hub.links.add(link)
         self._handler, self.running = link, True  # type: ignore[assignment]
@@ -206,7 +206,7 @@ class SimulatedHub:
     def drop_connections(self) -> int:
         """End all links as a connection that is lost; return their number."""
         for link in self.links:
-            link.fail(AMQPConnectionError(ErrorCondition.SocketError, "by the test"))
+            link.fail(AMQPConnectionError(ErrorCondition.SocketError, description="by the test"))
         return len(self.links)
 
     def refuse_connections(self, refuse: bool = True) -> None:
