@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from eventhub_checkpoints import ConfigurationError, Stall, every
+from simulated_time import LONGEST_POLL
 from variants import ONLY_LONG_SYNC, ONLY_SIMULATED
 from waiting import LIMIT as LONGEST
 
@@ -99,7 +100,7 @@ def test_a_handler_that_hangs_before_it_tracks_its_event_is_found_with_its_line(
     async def hang_aio() -> None:
         entered.set()
         while not gate.is_set():  # noqa: ASYNC110 - it is set in another thread
-            await asyncio.sleep(1)
+            await asyncio.sleep(LONGEST_POLL)
 
     track = site.checkpointer.track
 

@@ -5,10 +5,13 @@ AMQP link is replaced, by one that takes events from lists.
 """
 
 import asyncio
+import time
 from collections.abc import Iterable
+from datetime import datetime
+from types import SimpleNamespace
 from typing import Any
 
-from azure.eventhub._constants import PROP_OFFSET, PROP_SEQ_NUMBER
+from azure.eventhub._constants import PROP_OFFSET, PROP_SEQ_NUMBER, PROP_TIMESTAMP
 from azure.eventhub._pyamqp.error import AMQPConnectionError, AMQPLinkError, ErrorCondition
 from azure.eventhub._pyamqp.message import Message
 from azure.eventhub.aio import EventHubConsumerClient
@@ -23,13 +26,16 @@ IDLE = 1.0
 """Seconds between two looks of a link whether it was closed."""
 
 
-def message(number: int, body: bytes, properties: dict[str, str] | None) -> Message:
+def message(
+    number: int, body: bytes, properties: dict[str, str] | None, enqueued_time: float
+) -> Message:
     """Return an event as it arrives."""
     return Message(
         data=[body],
         message_annotations={
             PROP_SEQ_NUMBER: number,
             PROP_OFFSET: str(number * EVENT_BYTES).encode(),
+            PROP_TIMESTAMP: round(enqueued_time * 1000),
         },
         application_properties={
             key.encode(): value.encode() for key, value in (properties or {}).items()
@@ -87,7 +93,7 @@ class SimulatedReceiver(EventHubConsumer):
         await asyncio.sleep(OPENING)
         if self.hub.is_away:
             raise AMQPConnectionError(ErrorCondition.SocketError, description="the hub is away")
-        link = SimulatedLink(self, first_of(self._offset, len(self.hub.events[self.partition_id])))
+        link = SimulatedLink(self, first_of(self._offset, self.hub.events[self.partition_id]))
         self.hub.links.add(link)
         self._handler, self.running = link, True  # type: ignore[assignment]
 
@@ -95,12 +101,16 @@ class SimulatedReceiver(EventHubConsumer):
         await self._amqp_transport.message_received_async(self, event)
 
 
-def first_of(position: object, count: int) -> int:
-    """Return the index of the first event after a start position: a number or an offset."""
-    if position == "-1":
+def first_of(position: object, events: list[Message]) -> int:
+    """Return the index of the first event after a start position: a number, offset or time."""
+    if position in ("-1", -1):
         return 0
     if position == "@latest":
-        return count
+        return len(events)
+    if isinstance(position, datetime):
+        after = round(position.timestamp() * 1000)
+        times = [event.message_annotations[PROP_TIMESTAMP] for event in events]
+        return sum(each <= after for each in times)
     if isinstance(position, int):
         return position + 1
     return int(str(position)) // EVENT_BYTES + 1
@@ -174,11 +184,13 @@ class SimulatedHub:
         partition_id: str,
         bodies: Iterable[str],
         properties: dict[str, str] | None = None,
+        enqueued_time: datetime | None = None,
     ) -> None:
         """Add events."""
         events = self.events[partition_id]
+        at = time.time() if enqueued_time is None else enqueued_time.timestamp()
         for body in bodies:
-            events.append(message(len(events), body.encode(), properties))
+            events.append(message(len(events), body.encode(), properties, at))
         for link in self.links:
             link.changed.set()
 
@@ -186,6 +198,17 @@ class SimulatedHub:
         """Add empty partitions."""
         for _ in range(count):
             self.events[str(len(self.events))] = []
+
+    def recreate(self, eventhub: str) -> None:
+        """Delete the hub with its events, and create it again."""
+        for events in self.events.values():
+            events.clear()
+        self.drop_connections()
+
+    def partition_properties(self, eventhub: str, partition_id: str) -> Any:
+        """What the local hub says of the last event."""
+        count = len(self.events[partition_id])
+        return SimpleNamespace(last_offset=(count - 1) * EVENT_BYTES if count else -1)
 
     def receivers(self, eventhub: str) -> list[SimulatedLink]:
         """The links that are open."""

@@ -17,6 +17,10 @@ EVERY_CLIENT = pytest.mark.parametrize("variant", [SIMULATED, "sync", "aio"], in
 REAL_CLIENTS = pytest.mark.parametrize("variant", ["sync", "aio"], indirect=True)
 ONLY_SIMULATED = pytest.mark.parametrize("variant", [SIMULATED], indirect=True)
 """What only an aio client does."""
+REAL_AIO = pytest.mark.parametrize("variant", ["aio", LONG_SYNC], indirect=True)
+"""What needs more of a hub than the simulated one has."""
+ONLY_CODE = pytest.mark.parametrize("variant", [SIMULATED, "sync"], indirect=True)
+"""What needs no client, and so takes no time with the sync code either."""
 ONLY_SYNC = pytest.mark.parametrize("variant", ["sync"], indirect=True)
 ONLY_LONG_SYNC = pytest.mark.parametrize("variant", [LONG_SYNC], indirect=True)
 ONLY_LONG_AIO = pytest.mark.parametrize("variant", [LONG_AIO], indirect=True)

@@ -56,10 +56,10 @@ def dead() -> Iterator[LocalHub]:
 
 def each_sink(*reasons: str) -> Any:
     """Run with each sink, and with what it says of a failure if that is asked for."""
-    names = ["variant", "letters", *["reason"] * bool(reasons)]
-    said = dict(zip(("file", "table", "hub"), reasons, strict=False))
+    names = ["variant", "letters", *(["reason"] if reasons else [])]
+    said = {kind: [each] for kind, each in zip(("file", "table", "hub"), reasons, strict=False)}
     rows = [
-        pytest.param(*pair, *[said[pair[1]]] * bool(reasons), marks=marks)
+        pytest.param(*pair, *said.get(pair[1], []), marks=marks)
         for pairs, marks in ((PAIRS, []), (OTHERS, [pytest.mark.long]))
         for pair in pairs
     ]

@@ -107,7 +107,6 @@ def test_a_partition_is_not_opened_again_before_it_is_closed(
     assert store.saved["0"] == sorted(store.saved["0"])
 
 
-@EVERY_CLIENT
 def test_two_processors_that_take_partitions_from_each_other_lose_nothing(
     site: Any, wait: Wait, variant: str, tell: Any
 ) -> None:

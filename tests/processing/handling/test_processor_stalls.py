@@ -10,6 +10,7 @@ import pytest
 from azure.eventhub.aio._eventprocessor.event_processor import EventProcessor as AioClientLoop
 
 from eventhub_checkpoints import ConfigurationError, MemoryCheckpointStore, every
+from simulated_time import LONGEST_POLL
 from variants import ONLY_LONG_SYNC, ONLY_SIMULATED
 from waiting import LIMIT as LONGEST
 
@@ -98,7 +99,7 @@ def test_a_method_that_hangs_is_found(watch: Watch, hold: threading.Event, metho
     watch.site.publish(1)
     run.call("start")
     # A sync client opens its partitions in one thread, and may begin with either.
-    ids = eventually(lambda: [id_ for id_ in ("0", "1") if run.deeds.all(method, id_)])
+    ids = watch.wait(lambda: [id_ for id_ in ("0", "1") if run.deeds.all(method, id_)])
     watch.clock.look()
     watch.pass_time(1.4)
     assert watch.stalled[ids[0]] == "handler"
@@ -162,7 +163,7 @@ def test_a_store_that_hangs_is_found(
     async def hang_aio(*args: Any, **kwargs: Any) -> Any:
         hung.set()
         while not hold.is_set():  # noqa: ASYNC110 - the test sets it
-            await asyncio.sleep(1)
+            await asyncio.sleep(LONGEST_POLL)
         return await method(*args, **kwargs)
 
     monkeypatch.setattr(inner, name, hang_aio if watch.site.is_aio else hang)

@@ -225,7 +225,7 @@ def test_a_client_that_somebody_else_closes_stops_the_processor_soon(
         wait(lambda: "process_events ended" in run.deeds.names())
         site.publish(1)
         site.loop.finished(run.processor._client.close())
-    # It looks every 0.2 s whether the client was closed, and waits `drain_timeout` for what is left.
+    # What is left has a second; the SDK's client looks once a second whether all has ended.
     running.result(6 if site.stage.is_simulated else LIMIT)
     assert run.deeds.all("close ended") == [("SHUTDOWN",)]
     assert site.owners(store) == {"0": ""}
