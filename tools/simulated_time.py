@@ -12,13 +12,14 @@ A test of a rule about time runs its aio variant here, and compares seconds with
 """
 
 import asyncio
+import inspect
 import logging
 import random
 import selectors
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 from unittest.mock import patch
 
 EPOCH = 1_800_000_000.0
@@ -26,8 +27,15 @@ EPOCH = 1_800_000_000.0
 DIGITS = 9
 """Decimals of the simulated seconds: sums of decimals such as 0.1 + 0.2 compare exactly, and what
 is cut off is below the resolution with which asyncio compares times."""
+MOST_STOPPED = 3
+"""Waits in a row, each shorter than the last decimal, after which the clock moves on."""
 QUIET = ("azure.eventhub", "eventhub_checkpoints")
 """Loggers that report every stolen partition and every throttled request."""
+
+POLL, LONGEST_POLL = 0.01, 0.5
+"""Simulated seconds between two looks whether a condition holds: at first, and after a while."""
+PATIENCE = 100.0
+"""Simulated seconds after which what a test waits for counts as lost."""
 
 T = TypeVar("T")
 
@@ -42,11 +50,17 @@ class Clock(selectors.SelectSelector):
     def __init__(self) -> None:
         super().__init__()
         self.now = 0.0
+        self._stopped = 0
 
     def select(self, timeout: float | None = None) -> list[Any]:
         if timeout is None:
             raise RuntimeError("the simulation waits for something that cannot happen")
-        self.now = round(self.now + max(timeout, 0.0), DIGITS)
+        before = self.now
+        self.now = round(before + max(timeout, 0.0), DIGITS)
+        # Who waits for a time with more decimals would look again and again just before it.
+        self._stopped = 0 if self.now > before else self._stopped + (timeout > 0)
+        if self._stopped > MOST_STOPPED:
+            self.now = round(before + 10**-DIGITS, DIGITS)
         return []
 
     def monotonic(self) -> float:
@@ -77,12 +91,82 @@ def stall(seconds: float) -> None:
     _running[-1].now = round(now() + seconds, DIGITS)
 
 
-@contextmanager
-def simulation(seed: int = 0) -> Iterator[asyncio.Runner]:
-    """Give a runner whose event loop, and `time`, are on a simulated clock.
+class Simulation:
+    """Event loop on a simulated clock, in which the calls of a test that is not async run.
 
-    The clock starts at 0, or where that of the simulation around this one stands. It moves only
-    while the runner runs something: a test may look, and plan, between two runs.
+    Between two calls nothing happens, and no time passes.
+    """
+
+    def __init__(self, runner: asyncio.Runner) -> None:
+        self.runner = runner
+
+    def finished(self, result: Any) -> Any:
+        """Return the result of a call, awaited if it is awaitable."""
+        if not inspect.isawaitable(result):
+            return result
+        return self.runner.get_loop().run_until_complete(_waited(result))
+
+    def begin(self, result: Awaitable[T]) -> "Begun[T]":
+        """Begin a call that goes on beside the test, during each of its next calls."""
+        return Begun(self, self.runner.get_loop().create_task(_waited(result)))
+
+    def elapse(self, seconds: float) -> None:
+        """Let time pass."""
+        self.finished(asyncio.sleep(seconds))
+
+    def eventually(self, predicate: Callable[[], Any], seconds: float = PATIENCE) -> Any:
+        """Return the predicate's result when it is true.
+
+        Whoever compares seconds afterwards lets them `elapse` instead: the looks become rarer.
+        """
+        # The predicate is called outside of the loop, so that it may call `finished` itself.
+        deadline, poll = now() + seconds, POLL
+        while not (found := predicate()):
+            assert now() < deadline, f"not in {seconds:g} simulated s"
+            self.elapse(poll)
+            poll = min(poll * 1.1, LONGEST_POLL)
+        return found
+
+
+class Begun(Generic[T]):
+    """Call that runs beside the test."""
+
+    def __init__(self, simulation: Simulation, task: "asyncio.Task[T]") -> None:
+        self._simulation = simulation
+        self._task = task
+
+    def done(self) -> bool:
+        """Return whether it has ended."""
+        return self._task.done()
+
+    def cancel(self) -> bool:
+        """Cancel it."""
+        return self._task.cancel()
+
+    def result(self, seconds: float | None = None) -> T:
+        """Wait for its result, and raise what it raises.
+
+        Raises:
+            TimeoutError: it has not ended within these simulated seconds.
+        """
+        self._simulation.finished(asyncio.wait([self._task], timeout=seconds))
+        if not self._task.done():
+            raise TimeoutError
+        return self._task.result()
+
+
+async def _waited(result: Awaitable[T]) -> T:
+    return await result
+
+
+@contextmanager
+def simulation(seed: int = 0) -> Iterator[Simulation]:
+    """Replace time during the block, by a clock that starts at 0.
+
+    Within another simulation, the clock starts where that one's stands.
+
+    What happens depends on the seed only, within processes of the same `PYTHONHASHSEED`: the SDK
+    iterates over sets of partition ids.
     """
     clock, state = Clock(), random.getstate()
     clock.now = _running[-1].now if _running else 0.0
@@ -94,23 +178,20 @@ def simulation(seed: int = 0) -> Iterator[asyncio.Runner]:
             patch.object(time, "time", clock.time),
             asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(clock)) as runner,
         ):
-            yield runner
+            yield Simulation(runner)
     finally:
         _running.pop()
         random.setstate(state)
 
 
 def simulate(main: Callable[[], Coroutine[Any, Any, T]], seed: int = 0) -> T:
-    """Run a coroutine function on a simulated clock that starts at 0.
-
-    The result depends on the seed only, within processes of the same `PYTHONHASHSEED`: the SDK
-    iterates over sets of partition ids.
+    """Run a coroutine function on a simulated clock; see `simulation`.
 
     Raises:
         RuntimeError: every task waits, and no timer is left that could end a wait.
     """
-    with simulation(seed) as runner:
-        return runner.run(main())
+    with simulation(seed) as running:
+        return running.runner.run(main())
 
 
 @contextmanager

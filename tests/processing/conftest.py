@@ -1,10 +1,13 @@
-"""Real clients, sync and aio, on a local hub, over stores that write down what they are asked."""
+"""Clients over stores that write down what they are asked; `variants` says which clients."""
 
 import asyncio
 import threading
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -24,17 +27,56 @@ from eventhub_checkpoints.localhub import LocalHub
 from eventhub_checkpoints.processing._async import watchdog as aio_watchdog
 from eventhub_checkpoints.processing._sync import watchdog
 from prompt_client import prompt_client
-from waiting import eventually
+from simulated_hub import SimulatedHub
+from simulated_time import DIGITS, Simulation, simulation
+from variants import LONG_SYNC, SIMULATED
+from waiting import LIMIT as LONGEST
+from waiting import eventually, let_pass
 
 __all__ = ["prompt_client"]
 
-LIMIT = 300.0
+LIMIT = 60.0
 """Seconds that make a stall, on a clock that a test moves."""
 LOOK = 0.02
 """Seconds of real time between two looks of a watchdog."""
+SLACK = 8.0
+"""Seconds that the machine may take for itself where a test compares real ones."""
 INTERVAL, EXPIRY = 0.4, 60.0
 """Seconds between two rounds of load balancing, and until an ownership ends by itself."""
-DEADLINE = 30.0
+
+
+@pytest.fixture(params=[SIMULATED, LONG_SYNC])
+def variant(request: pytest.FixtureRequest) -> str:
+    """The clients of a test that names none; see `variants`."""
+    return request.param
+
+
+@pytest.fixture(scope="session")
+def real_loop() -> Iterator[Loop]:
+    with Loop() as running:
+        yield running
+
+
+@pytest.fixture
+def loop(variant: str, request: pytest.FixtureRequest) -> Iterator[Any]:
+    """Where the calls of aio stores and clients run."""
+    if variant == SIMULATED:
+        with simulation() as running:
+            yield running
+    else:
+        yield request.getfixturevalue("real_loop")
+
+
+@pytest.fixture
+def wait(loop: Any) -> Any:
+    """Waits for a condition, in simulated seconds where time is simulated."""
+    return loop.eventually if isinstance(loop, Simulation) else eventually
+
+
+@pytest.fixture
+def elapse(loop: Any) -> Any:
+    """Lets time pass."""
+    return loop.elapse if isinstance(loop, Simulation) else let_pass
 
 
 class Recorded:
@@ -100,7 +142,7 @@ class SyncRecorded(Recorded, CheckpointStore):
 
     def update_checkpoint(self, checkpoint: Any, **kwargs: Any) -> None:
         self._begin()
-        self.is_open.wait(DEADLINE)
+        assert self.is_open.wait(LONGEST)
         self.inner.update_checkpoint(checkpoint, **kwargs)
         self._updated(checkpoint)
 
@@ -132,6 +174,7 @@ class Consumer:
         arrived: sequence numbers in the order of arrival.
         opened: contexts of partitions, as often as they were opened.
         closed: partitions and reasons, each when its close handler had ended.
+        seconds: that closing each partition took.
         errors: what the client reported, with the partition or None.
         finishes: whether an event is finished as soon as it has arrived.
         raises: what the handler of the next event raises, once.
@@ -143,6 +186,7 @@ class Consumer:
         self.arrived: dict[str, list[int]] = defaultdict(list)
         self.opened: list[Any] = []
         self.closed: list[tuple[str, str]] = []
+        self.seconds: dict[str, float] = {}
         self.errors: list[tuple[str | None, Exception]] = []
         self.finishes = finishes
         self.raises: Exception | None = None
@@ -168,10 +212,10 @@ class Consumer:
 
 class SyncConsumer(Consumer):
     def __init__(
-        self, arguments: dict[str, Any], checkpointer: Any, finishes: bool, loop: Loop
+        self, arguments: dict[str, Any], checkpointer: Any, finishes: bool, loop: Any
     ) -> None:
         super().__init__(checkpointer, finishes)
-        self.client = EventHubConsumerClient.from_connection_string(**arguments)
+        self.client = arguments.pop("kind").from_connection_string(**arguments)
         self._thread = threading.Thread(target=self._receive)
         self._thread.start()
 
@@ -189,21 +233,23 @@ class SyncConsumer(Consumer):
         self.opened.append(context)
 
     def _close(self, context: Any, reason: Any) -> None:
+        began = time.monotonic()
         self.checkpointer.on_close(context, reason)
+        self.seconds[context.partition_id] = time.monotonic() - began
         self.closed.append((context.partition_id, reason.name))
 
     def _on_event(self, context: Any, event: Any) -> None:
         self._arrived(context, event, self.checkpointer.track(context, event))
 
-    def close(self) -> None:
+    def end(self) -> None:
         self.client.close()
-        self._thread.join(DEADLINE)
+        self._thread.join(LONGEST)
         assert not self._thread.is_alive()
 
 
 class AioConsumer(Consumer):
     def __init__(
-        self, arguments: dict[str, Any], checkpointer: Any, finishes: bool, loop: Loop
+        self, arguments: dict[str, Any], checkpointer: Any, finishes: bool, loop: Any
     ) -> None:
         super().__init__(checkpointer, finishes)
         self._loop = loop
@@ -211,7 +257,7 @@ class AioConsumer(Consumer):
         loop.finished(self._start(arguments))
 
     async def _start(self, arguments: dict[str, Any]) -> None:
-        self.client = AioEventHubConsumerClient.from_connection_string(**arguments)
+        self.client = arguments.pop("kind").from_connection_string(**arguments)
         self._task = asyncio.create_task(
             self.client.receive(
                 self._on_event,
@@ -230,7 +276,9 @@ class AioConsumer(Consumer):
         task = asyncio.current_task()
         assert task is not None
         self._closing.add(task)
+        began = time.monotonic()
         await self.checkpointer.on_close(context, reason)
+        self.seconds[context.partition_id] = time.monotonic() - began
         self.closed.append((context.partition_id, reason.name))
 
     async def _failed(self, context: Any, error: Exception) -> None:
@@ -239,10 +287,7 @@ class AioConsumer(Consumer):
     async def _on_event(self, context: Any, event: Any) -> None:
         self._arrived(context, event, await self.checkpointer.track(context, event))
 
-    def close(self) -> None:
-        self._loop.finished(self._end())
-
-    async def _end(self) -> None:
+    async def end(self) -> None:
         await self.client.close()
         self._task.cancel()  # or it would go on until its load balancing has slept
         with suppress(asyncio.CancelledError):
@@ -250,7 +295,7 @@ class AioConsumer(Consumer):
         # In azure-eventhub 5.15.1, `receive` stops the client a second time when its load balancing
         # wakes, and then forgets the tasks that still close a partition: `close` returns too soon.
         if self._closing:
-            await asyncio.wait(self._closing, timeout=DEADLINE)
+            await asyncio.wait(self._closing, timeout=LONGEST)
 
 
 class Stage:
@@ -261,12 +306,37 @@ class Stage:
         hub: what they read.
     """
 
-    def __init__(self, variant: str, loop: Loop, hub: LocalHub, opened: ExitStack) -> None:
-        self.is_aio = variant == "aio"
+    def __init__(self, variant: str, loop: Any, hub: Any, opened: ExitStack) -> None:
+        self.is_simulated = variant == SIMULATED
+        self.is_aio = variant != "sync"
         self.hub = hub
+        self.client_kind: Any = EventHubConsumerClient
+        if self.is_aio:
+            self.client_kind = hub.client if self.is_simulated else AioEventHubConsumerClient
         self.finished = loop.finished
+        self.eventually = loop.eventually if self.is_simulated else eventually
         self._loop = loop
         self._opened = opened
+
+    def begin(self, function: Any, *args: Any) -> Any:
+        """Call a function, async for an aio client, beside the test; what has its result."""
+        if self.is_simulated:
+            return self._loop.begin(function(*args))
+        if self.is_aio:
+            return asyncio.run_coroutine_threadsafe(function(*args), self._loop._loop)
+        return self._opened.enter_context(ThreadPoolExecutor(1)).submit(function, *args)
+
+    @property
+    def namespace(self) -> str:
+        """As the client spells it."""
+        return self.hub.host if self.is_simulated else f"{self.hub.host}:{self.hub.port}"
+
+    def check_seconds(self, seconds: float, expected: float) -> None:
+        """Compare how long something took: exactly where time is simulated."""
+        if self.is_simulated:
+            assert round(seconds, DIGITS) == expected
+        else:
+            assert seconds < expected + SLACK
 
     def store(self, rows: Any = None, **settings: Any) -> Recorded:
         """A store of ours, recorded; several share their rows."""
@@ -301,12 +371,17 @@ class Stage:
             **settings,
         }
 
+    def client(self, store: Any, **settings: Any) -> Any:
+        """A client that the caller closes."""
+        return self.client_kind.from_connection_string(**self.arguments(store, **settings))
+
     def start(
         self, store: Any, checkpointer: Any, *, finishes: bool = False, **settings: Any
     ) -> Consumer:
         """A consumer; it is closed after the test, if the test does not."""
         kind = AioConsumer if self.is_aio else SyncConsumer
-        consumer = kind(self.arguments(store, **settings), checkpointer, finishes, self._loop)
+        arguments = {**self.arguments(store, **settings), "kind": self.client_kind}
+        consumer = kind(arguments, checkpointer, finishes, self._loop)
         self._opened.callback(self.close, consumer)
         return consumer
 
@@ -314,7 +389,12 @@ class Stage:
         """Close a consumer, once."""
         if not consumer.is_closed:
             consumer.is_closed = True
-            consumer.close()
+            self.finished(consumer.end())
+
+    def begin_close(self, consumer: Any) -> Any:
+        """Close a consumer beside the test; what has the result."""
+        consumer.is_closed = True
+        return self.begin(consumer.end)
 
     def publish(self, count: int, partition_id: str = "0") -> None:
         """So many events more in a partition."""
@@ -328,7 +408,7 @@ class Clock:
         self._now = 1000.0
         self._looks = 0
 
-    def __call__(self) -> float:
+    def monotonic(self) -> float:
         self._looks += 1
         return self._now
 
@@ -349,23 +429,51 @@ class Clock:
         self._now += seconds
 
 
+class SimulatedClock:
+    """The same where time is simulated: everything takes the time that passes."""
+
+    def __init__(self, loop: Simulation) -> None:
+        self._loop = loop
+
+    def look(self) -> None:
+        self._loop.elapse(LIMIT / watchdog.LOOKS)
+
+    def pass_time(self, watchdog: Any, limits: float) -> None:
+        self._loop.elapse(limits * LIMIT)
+
+    def jump(self, seconds: float) -> None:
+        self._loop.elapse(seconds)
+
+
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+def clock(loop: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A clock for watchdogs, which look at it all the time."""
+    if isinstance(loop, Simulation):
+        return SimulatedClock(loop)
     clock = Clock()
     for module in (watchdog, aio_watchdog):
-        monkeypatch.setattr(module, "clock", clock)
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=clock.monotonic))
         monkeypatch.setattr(module, "LOOKS", LIMIT / LOOK)
     return clock
 
 
-@pytest.fixture
-def hub() -> Iterator[LocalHub]:
-    with LocalHub({"orders": 1}) as running:
-        yield running
+HUB_PARTITIONS = 1
+"""Of the hub, where the module of the test does not set another number; a module that sets
+`CONSUMER_GROUPS` has a real hub without others."""
 
 
 @pytest.fixture
-def stage(variant: str, loop: Loop, hub: LocalHub) -> Iterator[Stage]:
+def hub(variant: str, request: pytest.FixtureRequest) -> Iterator[Any]:
+    partitions = getattr(request.module, "HUB_PARTITIONS", HUB_PARTITIONS)
+    if variant == SIMULATED:
+        yield SimulatedHub(partitions)
+    else:
+        groups = getattr(request.module, "CONSUMER_GROUPS", None)
+        with LocalHub({"orders": partitions}, consumer_groups=groups) as running:
+            yield running
+
+
+@pytest.fixture
+def stage(variant: str, loop: Any, hub: Any) -> Iterator[Stage]:
     with ExitStack() as opened:
         yield Stage(variant, loop, hub, opened)

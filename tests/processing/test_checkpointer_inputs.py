@@ -2,13 +2,14 @@
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from eventhub_checkpoints import ConfigurationError, InvalidRecordError, every
+from eventhub_checkpoints.processing._sync.in_flight_event import ANNOUNCED_WITHIN
+from variants import ONLY_SIMULATED
 
 Wait = Callable[..., Any]
 
@@ -33,7 +34,7 @@ MISSING = "pass **checkpointer.handlers to its receive()"
 
 
 def test_a_client_without_the_handlers_is_told_of_them_once(
-    stage: Any, wait: Wait, caplog: pytest.LogCaptureFixture
+    stage: Any, wait: Wait, elapse: Wait, caplog: pytest.LogCaptureFixture
 ) -> None:
     store = stage.store()
     stage.publish(1)
@@ -45,7 +46,7 @@ def test_a_client_without_the_handlers_is_told_of_them_once(
     tracked(stage, checkpointer, context, event).done()
     # A sync client may deliver the first event before it has announced the partition.
     assert caplog.text.count(MISSING) == (1 if stage.is_aio else 0)
-    time.sleep(1.1)
+    elapse(ANNOUNCED_WITHIN + 0.1)
     for _ in range(3):
         tracked(stage, checkpointer, context, event).done()
     assert caplog.text.count(MISSING) == 1
@@ -117,6 +118,7 @@ def test_what_is_no_event_is_refused(stage: Any, wait: Wait, event: Any, said: s
         ("on_error", asyncio.sleep),
     ],
 )
+@ONLY_SIMULATED
 def test_a_setting_that_cannot_work_is_refused_by_name(stage: Any, name: str, value: Any) -> None:
     with pytest.raises(ConfigurationError, match=name):
         stage.checkpointer(stage.store(), **{name: value})

@@ -3,17 +3,17 @@
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from eventhub_checkpoints import ConfigurationError, Stall, every
-from eventhub_checkpoints.localhub import LocalHub
-from waiting import eventually
+from simulated_time import LONGEST_POLL
+from variants import ONLY_LONG_SYNC, ONLY_SIMULATED
+from waiting import LIMIT as LONGEST
 
-LIMIT = 300.0
+LIMIT = 60.0
 OFTEN = every(events=1)
 Wait = Callable[..., Any]
 
@@ -21,8 +21,10 @@ Wait = Callable[..., Any]
 class Site:
     """One checkpointer whose client has received an event, and its watchdog."""
 
-    def __init__(self, stage: Any, clock: Any, caplog: pytest.LogCaptureFixture) -> None:
-        self.stage, self.clock, self._caplog = stage, clock, caplog
+    def __init__(
+        self, stage: Any, clock: Any, wait: Wait, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        self.stage, self.clock, self.wait, self._caplog = stage, clock, wait, caplog
         self.store = stage.store()
 
     def start(self, *, finishes: bool = True, events: int = 1, **options: Any) -> Any:
@@ -33,9 +35,6 @@ class Site:
         self.consumer = self.stage.start(self.store, self.checkpointer, finishes=finishes)
         self.wait(lambda: self.consumer.has("0", events))
         return self.consumer
-
-    def wait(self, condition: Callable[[], Any]) -> Any:
-        return eventually(condition)
 
     def settled(self) -> None:
         """What has arrived is finished, saved, and seen by the watchdog."""
@@ -55,9 +54,9 @@ class Site:
 
 
 @pytest.fixture
-def site(stage: Any, clock: Any, caplog: pytest.LogCaptureFixture) -> Site:
+def site(stage: Any, clock: Any, wait: Wait, caplog: pytest.LogCaptureFixture) -> Site:
     caplog.set_level(logging.WARNING, "eventhub_checkpoints")
-    return Site(stage, clock, caplog)
+    return Site(stage, clock, wait, caplog)
 
 
 def test_a_mute_link_is_found_and_said_once(site: Site) -> None:
@@ -96,12 +95,12 @@ def test_a_handler_that_hangs_before_it_tracks_its_event_is_found_with_its_line(
 
     def hang() -> None:
         entered.set()
-        gate.wait(30)
+        assert gate.wait(LONGEST)
 
     async def hang_aio() -> None:
         entered.set()
         while not gate.is_set():  # noqa: ASYNC110 - it is set in another thread
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(LONGEST_POLL)
 
     track = site.checkpointer.track
 
@@ -154,7 +153,7 @@ def test_a_hub_that_goes_away_is_found(site: Site) -> None:
     site.wait(lambda: site.stalled is None)
 
 
-@pytest.mark.parametrize("variant", ["aio"])
+@ONLY_SIMULATED
 def test_a_task_that_the_client_has_lost_is_found(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -182,7 +181,7 @@ def test_a_task_that_the_client_has_lost_is_found(
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-@pytest.mark.parametrize("variant", ["sync"])
+@ONLY_LONG_SYNC
 def test_a_thread_that_the_client_has_lost_is_found(site: Site) -> None:
     consumer = site.start()
     site.settled()
@@ -259,28 +258,24 @@ def test_a_slow_handler_that_works_is_no_stall(site: Site) -> None:
 
 
 def test_a_drain_is_no_stall(site: Site) -> None:
-    consumer = site.start(finishes=False, drain_timeout=20)
+    consumer = site.start(finishes=False, drain_timeout=10 * LIMIT)
     site.clock.look()
-    with ThreadPoolExecutor(1) as pool:
-        closing = pool.submit(site.stage.close, consumer)
-        (session,) = site.checkpointer._sessions.open.values()
-        site.wait(lambda: session.ends_by is not None)
-        site.pass_time(3)
-        assert site.logged() == []
-        consumer.tickets["0"][0].done()
-        closing.result()
+    (session,) = site.checkpointer._sessions.open.values()
+    closing = site.stage.begin_close(consumer)
+    site.wait(lambda: session.ends_by is not None)
+    site.pass_time(3)
+    assert site.logged() == []
+    consumer.tickets["0"][0].done()
+    closing.result(LONGEST)
 
 
 def test_another_start_after_a_rewind_is_no_stall(site: Site) -> None:
     consumer = site.start(events=5)
     site.settled()
     site.stage.close(consumer)
-    names = {
-        "fully_qualified_namespace": f"{site.stage.hub.host}:{site.stage.hub.port}",
-        "eventhub_name": "orders",
-        "consumer_group": "$Default",
-    }
-    row = {**names, "partition_id": "0", "sequence_number": 1, "offset": None}
+    keys = "fully_qualified_namespace", "eventhub_name", "consumer_group", "partition_id"
+    names = {key: getattr(consumer.opened[0], key) for key in keys}
+    row = {**names, "sequence_number": 1, "offset": None}
     site.stage.finished(site.store.inner.update_checkpoint(row, force=True))
     again = site.stage.start(site.store, site.checkpointer, finishes=True)
     site.wait(lambda: again.has("0", 3))
@@ -294,12 +289,6 @@ def test_without_a_time_nothing_is_watched(site: Site) -> None:
     site.clock.jump(10 * LIMIT)
     assert site.stalled is None
     assert not site.watchdog._background.is_alive
-
-
-@pytest.fixture
-def two() -> Iterator[LocalHub]:
-    with LocalHub({"orders": 2}) as running:
-        yield running
 
 
 @pytest.mark.parametrize("option", [{"stalled_after": 0}, {"on_stall": "restart"}])

@@ -1,10 +1,9 @@
 """The checks of the conformance suite on a simulated clock, for aio stores without I/O."""
 
-import inspect
 from contextlib import ExitStack
 from typing import Any, Self
 
-from eventhub_checkpoints.conformance.clients import Loop, waited
+from eventhub_checkpoints.conformance.clients import Loop
 from simulated_time import simulation
 
 
@@ -19,7 +18,7 @@ class SimulatedLoop(Loop):
         self._open = ExitStack()
 
     def __enter__(self) -> Self:
-        self._runner = self._open.enter_context(simulation())
+        self._simulation = self._open.enter_context(simulation())
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -27,4 +26,4 @@ class SimulatedLoop(Loop):
 
     def finished(self, result: Any) -> Any:
         """Return the result of a call, awaited if it is awaitable."""
-        return self._runner.run(waited(result)) if inspect.isawaitable(result) else result
+        return self._simulation.finished(result)

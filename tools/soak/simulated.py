@@ -1,19 +1,17 @@
 """A day of consumers that hand partitions over to each other, on a simulated clock.
 
 The stores, the policies, hand-overs, the watchdog and what is known of each partition take time
-from the event loop and from `time`, both of which the clock of `benchmarks.scale` replaces: a day
-takes minutes. Two groups of two consumers read the same events, one with a `Checkpointer`, the
-other with a `CoalescingCheckpointStore`, each behind a `HandoverStore`.
+from the event loop and from `time`, both of which the simulation replaces: a day takes minutes. Two
+groups of two consumers read the same events, one with a `Checkpointer`, the other with a
+`CoalescingCheckpointStore`, each behind a `HandoverStore`.
 """
 
 import asyncio
 import gc
-import time
 import tracemalloc
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
-from unittest.mock import patch
 
 from azure.eventhub import CloseReason
 from azure.eventhub.aio import PartitionContext
@@ -25,7 +23,6 @@ from eventhub_checkpoints.aio import (
     HandoverStore,
     MemoryCheckpointStore,
 )
-from eventhub_checkpoints.processing._async import watchdog
 from simulated_time import quiet, simulate
 from soak.trend import TOLERATED, Trend, trend
 
@@ -178,8 +175,7 @@ def run_day(hours: float, seed: int) -> Day:
     """Simulate consumers for this many hours, and measure 48 times."""
     tracemalloc.start()
     try:
-        # It takes the real clock when it is imported.
-        with quiet(), patch.object(watchdog, "clock", lambda: time.monotonic()):
+        with quiet():
             return simulate(lambda: consume(int(hours * 3600 / ROUND_SECONDS)), seed)
     finally:
         tracemalloc.stop()

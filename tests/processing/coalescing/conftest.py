@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,9 +15,11 @@ from eventhub_checkpoints.conformance.clients import Client, Loop
 from eventhub_checkpoints.processing.policy import Policy
 from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.stores.memory.rows import MemoryRows
+from simulated_time import POLL, simulation
+from variants import SIMULATED
+from waiting import LIMIT, eventually
 
 SCOPE = Scope("ns.servicebus.windows.net", "orders", "$Default")
-LONGEST = 20.0
 NEVER = every(events=10**6)
 Call = tuple[object, ...]
 
@@ -92,7 +95,7 @@ class SyncStore:
 
     def update_checkpoint(self, row: Any, **kwargs: Any) -> None:
         self.below.begin(kwargs)
-        assert self.below.gate.wait(LONGEST)
+        assert self.below.gate.wait(LIMIT)
         self.below.wrote(row)
         self.inner.update_checkpoint(row, **{"force": not self.forward_only} | kwargs)
 
@@ -124,7 +127,7 @@ class AioStore:
     async def update_checkpoint(self, row: Any, **kwargs: Any) -> None:
         self.below.begin(kwargs)
         while not self.below.gate.is_set():  # noqa: ASYNC110 - it is set in any thread
-            await asyncio.sleep(0.005)
+            await asyncio.sleep(10 * POLL)
         self.below.wrote(row)
         await self.inner.update_checkpoint(row, **{"force": not self.forward_only} | kwargs)
 
@@ -142,8 +145,9 @@ class Kept(Client):
 
     below: Below
     errors: list[tuple[str, Exception]]
-    loop: Loop
+    loop: Any
     is_aio: bool
+    opening: ExitStack
 
     def stats(self, partition_id: str = "0") -> Any:
         return self.store.stats()[partition_id]
@@ -151,16 +155,26 @@ class Kept(Client):
     def flush(self) -> bool:
         return bool(self.call("flush"))
 
+    def entered(self) -> None:
+        """Wait until a write has begun."""
+        waits = self.loop.eventually if self.is_aio else eventually
+        waits(self.below.entered.is_set)
+
     def begin(self, name: str, *args: Any, **kwargs: Any) -> Any:
-        """Begin a call of an aio store; to cancel the future is to cancel the task."""
-        made = getattr(self.store, name)(*args, **kwargs)
-        return asyncio.run_coroutine_threadsafe(made, self.loop._loop)
+        """Begin a call beside the test; what has its result, and with asyncio can be cancelled."""
+        method = getattr(self.store, name)
+        if not self.is_aio:
+            pool = self.opening.enter_context(ThreadPoolExecutor(1))
+            return pool.submit(method, *args, **kwargs)
+        begun = self.loop.begin(method(*args, **kwargs))
+        self.loop.elapse(POLL)  # so that it is under way
+        return begun
 
 
 Make = Callable[..., Kept]
 
 
-def opened(variant: str, loop: Loop, opening: ExitStack) -> Make:
+def opened(variant: str, loop: Any, opening: ExitStack) -> Make:
     def make(
         policy: Policy = NEVER,
         *,
@@ -172,14 +186,15 @@ def opened(variant: str, loop: Loop, opening: ExitStack) -> Make:
         below.gate.set()
         errors: list[tuple[str, Exception]] = []
         settings = {"on_error": lambda *error: errors.append(error)} | settings
-        if variant == "aio":
+        if variant == SIMULATED:
             under: Any = AioStore(below, forward_only)
             store: Any = aio.CoalescingCheckpointStore(under, policy, **settings)
         else:
             under = SyncStore(below, forward_only)
             store = CoalescingCheckpointStore(under, policy, **settings)
         kept = Kept(store, SCOPE, loop)
-        kept.below, kept.errors, kept.loop, kept.is_aio = below, errors, loop, variant == "aio"
+        kept.below, kept.errors, kept.loop = below, errors, loop
+        kept.is_aio, kept.opening = variant == SIMULATED, opening
         opening.callback(kept.close)
         opening.callback(below.gate.set)
         return kept
@@ -187,25 +202,31 @@ def opened(variant: str, loop: Loop, opening: ExitStack) -> Make:
     return make
 
 
+@pytest.fixture(params=[SIMULATED, "sync"])
+def variant(request: pytest.FixtureRequest) -> str:
+    """No client takes part, so that the sync code takes no time either."""
+    return request.param
+
+
 @pytest.fixture
-def make(variant: str, loop: Loop) -> Iterator[Make]:
+def make(variant: str, loop: Any) -> Iterator[Make]:
     """Makes coalescing stores of one variant, that write when they are told to."""
     with ExitStack() as opening:
         yield opened(variant, loop, opening)
 
 
 @pytest.fixture
-def make_aio(loop: Loop) -> Iterator[Make]:
+def make_aio() -> Iterator[Make]:
     """Makes coalescing stores for asyncio."""
-    with ExitStack() as opening:
-        yield opened("aio", loop, opening)
+    with simulation() as loop, ExitStack() as opening:
+        yield opened(SIMULATED, loop, opening)
 
 
 @pytest.fixture
-def make_sync(loop: Loop) -> Iterator[Make]:
+def make_sync(real_loop: Loop) -> Iterator[Make]:
     """Makes coalescing stores without asyncio."""
     with ExitStack() as opening:
-        yield opened("sync", loop, opening)
+        yield opened("sync", real_loop, opening)
 
 
 @pytest.fixture

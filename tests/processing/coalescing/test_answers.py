@@ -1,24 +1,9 @@
 """What is written on purpose, what is refused, and what fails."""
 
-import threading
-import time
-from typing import Any
-
 import pytest
 
 from eventhub_checkpoints import Position, StaleCheckpointError, StoreUnavailableError, every
-
-
-class Later:
-    """A call in a thread of its own."""
-
-    def __init__(self, call: Any, *args: Any, **kwargs: Any) -> None:
-        self._thread = threading.Thread(target=call, args=args, kwargs=kwargs)
-        self._thread.start()
-
-    def join(self) -> None:
-        self._thread.join(20)
-        assert not self._thread.is_alive()
+from waiting import LIMIT
 
 
 def test_a_rewind_on_purpose_is_written_at_once_and_stays(kept) -> None:
@@ -50,11 +35,11 @@ def test_a_write_on_purpose_waits_for_the_one_under_way(make, wait) -> None:
     kept = make(every(events=1))
     kept.below.gate.clear()
     kept.save("0", 10)
-    assert kept.below.entered.wait(5)
-    later = Later(kept.save, "0", 5, force=True)
-    time.sleep(0.05)
+    kept.entered()
+    later = kept.begin("update_checkpoint", kept.checkpoint("0", 5, "500"), force=True)
+    assert kept.below.writes == []
     kept.below.gate.set()
-    later.join()
+    later.result(LIMIT)
     assert kept.below.writes == [("write", "0", 10), ("write", "0", 5)]
     assert kept.below.stored() == 5
 
@@ -63,7 +48,7 @@ def test_a_write_on_purpose_ends_where_the_one_under_way_does_not(make) -> None:
     kept = make(every(events=1), write_timeout=0.2, forward_only=False)
     kept.below.gate.clear()
     kept.save("0", 10)
-    assert kept.below.entered.wait(5)
+    kept.entered()
     if kept.is_aio:  # what hangs is cut off, and the next one hangs as well
         return
     with pytest.raises(StoreUnavailableError, match="still being written"):

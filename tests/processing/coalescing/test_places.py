@@ -14,16 +14,17 @@ from eventhub_checkpoints import (
     every,
 )
 from forks import in_a_child
+from waiting import LIMIT, eventually
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 @pytest.mark.parametrize("begins_with", ["save", "flush", "list_checkpoints", "release", "close"])
-def test_a_forked_child_writes_its_own_and_not_its_parents(make_sync, wait, begins_with) -> None:
+def test_a_forked_child_writes_its_own_and_not_its_parents(make_sync, begins_with) -> None:
     kept = make_sync(every(events=3))
     won = kept.take("0", "me")
     kept.save("0", 7)
     kept.save("1", 8)
-    wait(lambda: kept.store.healthy())
+    eventually(lambda: kept.store.healthy())
 
     def works_in_the_child() -> bool:
         if begins_with == "release":
@@ -33,7 +34,7 @@ def test_a_forked_child_writes_its_own_and_not_its_parents(make_sync, wait, begi
         saved_by_parent = list(kept.below.writes)
         for number in range(20, 24):
             kept.save("1", number)
-        wait(lambda: kept.below.writes)
+        eventually(lambda: kept.below.writes)
         kept.close()
         return not saved_by_parent and kept.below.stored("0") is None and kept.position("1") == 23
 
@@ -97,7 +98,7 @@ class Telling(aio.MemoryCheckpointStore):
     async def written(self) -> None:
         """Wait for the next."""
         self.wrote = asyncio.Event()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(LIMIT):
             await self.wrote.wait()
 
 
@@ -131,10 +132,12 @@ def test_a_store_serves_one_event_loop_after_another() -> None:
 def test_an_event_loop_that_was_left_with_a_write_under_way_keeps_nothing_back() -> None:
     class Hanging(aio.MemoryCheckpointStore):
         hangs = True
+        begun = asyncio.Event()
 
         async def update_checkpoint(self, checkpoint: Any, **kwargs: Any) -> None:
             if self.hangs:
-                await asyncio.sleep(60)
+                self.begun.set()
+                await asyncio.Event().wait()
             await super().update_checkpoint(checkpoint, **kwargs)
 
     below = Hanging()
@@ -142,7 +145,7 @@ def test_an_event_loop_that_was_left_with_a_write_under_way_keeps_nothing_back()
 
     async def leave() -> None:
         await store.update_checkpoint(row(7))
-        await asyncio.sleep(0.05)
+        await below.begun.wait()
 
     async def flush() -> bool:
         return await store.flush()
@@ -170,9 +173,10 @@ def test_an_event_loop_that_is_kept_but_not_run_keeps_nothing_back() -> None:
         idle.run_until_complete(save(7))
         asyncio.run(go_on())
     finally:
-        for task in asyncio.all_tasks(idle):
+        left = asyncio.all_tasks(idle)
+        for task in left:
             task.cancel()
-        idle.run_until_complete(asyncio.sleep(0.01))
+        idle.run_until_complete(asyncio.wait(left))
         idle.close()
 
 

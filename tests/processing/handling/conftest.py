@@ -3,20 +3,17 @@
 import asyncio
 import inspect
 import threading
-import time
 from collections.abc import Callable, Generator, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from functools import partial
 from typing import Any
 
 import pytest
-from azure.eventhub import EventHubConsumerClient
-from azure.eventhub.aio import EventHubConsumerClient as AioEventHubConsumerClient
 
 from eventhub_checkpoints import EventProcessor, every
 from eventhub_checkpoints.aio import EventProcessor as AioEventProcessor
-from eventhub_checkpoints.conformance.clients import Loop
+from simulated_time import POLL
+from waiting import eventually
 
 INTERVAL = 0.2
 """Seconds between two rounds of load balancing."""
@@ -35,8 +32,8 @@ def run_steps(steps: Steps) -> None:
         while True:
             step = steps.send(value)
             value = None if callable(step) else step
-            while callable(step) and not step():
-                time.sleep(0.003)
+            if callable(step):
+                eventually(step)
 
 
 async def run_aio_steps(steps: Steps) -> None:
@@ -47,7 +44,7 @@ async def run_aio_steps(steps: Steps) -> None:
             try:
                 value = await step if inspect.isawaitable(step) else step
                 while callable(step) and not step():  # noqa: ASYNC110 - another thread acts
-                    await asyncio.sleep(0.003)
+                    await asyncio.sleep(POLL)
             except (Exception, asyncio.CancelledError) as error:
                 send = partial(steps.throw, error)
             else:
@@ -150,21 +147,18 @@ class Run:
         deeds: what its objects did.
     """
 
-    def __init__(
-        self, processor: Any, deeds: Deeds, loop: Loop, beside: ThreadPoolExecutor
-    ) -> None:
+    def __init__(self, processor: Any, deeds: Deeds, stage: Any) -> None:
         self.processor = processor
         self.deeds = deeds
-        self._loop = loop
-        self._beside = beside
+        self._stage = stage
 
     def call(self, name: str, *args: Any) -> Any:
         """Call a method, and wait for it."""
-        return self._loop.finished(getattr(self.processor, name)(*args))
+        return self._stage.finished(getattr(self.processor, name)(*args))
 
-    def begin(self, name: str, *args: Any) -> "Future[Any]":
-        """Call a method beside the test."""
-        return self._beside.submit(self.call, name, *args)
+    def begin(self, name: str, *args: Any) -> Any:
+        """Call a method beside the test; what has its result."""
+        return self._stage.begin(getattr(self.processor, name), *args)
 
 
 class Site:
@@ -176,13 +170,12 @@ class Site:
         opened: what is closed after the test.
     """
 
-    def __init__(self, stage: Any, loop: Loop, opened: ExitStack) -> None:
+    def __init__(self, stage: Any, loop: Any, opened: ExitStack) -> None:
         self.stage = stage
         self.hub = stage.hub
         self.is_aio: bool = stage.is_aio
         self.loop = loop
         self.opened = opened
-        self._beside = opened.enter_context(ThreadPoolExecutor(8))
 
     def processor(self, store: Any, deeds: Deeds | None = None, **options: Any) -> Run:
         """A processor that is stopped after the test."""
@@ -190,10 +183,9 @@ class Site:
         settings = {"load_balancing_interval": INTERVAL, **options.pop("client", {})}
         arguments = self.stage.arguments(None, **settings)
         del arguments["checkpoint_store"]
-        kinds: Any = (EventProcessor, EventHubConsumerClient, SyncOne)
-        if self.is_aio:
-            kinds = (AioEventProcessor, AioEventHubConsumerClient, AioOne)
-        kind, client, one = kinds
+        client: Any = self.stage.client_kind
+        kinds: Any = (AioEventProcessor, AioOne) if self.is_aio else (EventProcessor, SyncOne)
+        kind, one = kinds
         options = {"policy": OFTEN, "on_error": deeds.error, "drain_timeout": DRAIN, **options}
         maker: Any = partial(client.from_connection_string, **arguments)
         if callable(connection_string := arguments["conn_str"]):
@@ -205,9 +197,8 @@ class Site:
         if "credential" in arguments:
             del arguments["conn_str"]
             maker = partial(client, **{**self.hub.client_arguments("orders"), **arguments})
-        run = Run(
-            kind(maker, partial(one, deeds), store=store, **options), deeds, self.loop, self._beside
-        )
+        made = kind(maker, partial(one, deeds), store=store, **options)
+        run = Run(made, deeds, self.stage)
         self.opened.callback(self._stopped, run)
         return run
 
@@ -245,7 +236,7 @@ class Site:
 
 
 @pytest.fixture
-def site(stage: Any, loop: Loop) -> Iterator[Site]:
+def site(stage: Any, loop: Any) -> Iterator[Site]:
     with ExitStack() as opened:
         yield Site(stage, loop, opened)
 

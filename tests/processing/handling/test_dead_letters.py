@@ -13,6 +13,9 @@ from eventhub_checkpoints.aio import sql as aio_sql
 from eventhub_checkpoints.localhub import LocalHub
 from operators import ehcp_json
 
+PAIRS = [("sync", "file"), ("aio", "table"), ("sync", "hub")]
+"""Each sink once, and a sink of each variant, in the deterministic suite; the others are long."""
+OTHERS = [("aio", "file"), ("sync", "table"), ("aio", "hub")]
 Wait = Callable[..., Any]
 ENDED = "process_events ended"
 PROPERTIES = {"kind": "order", "attempt": 3, "at": 2**40, "mark": b"\xff", "ok": True}
@@ -51,7 +54,19 @@ def dead() -> Iterator[LocalHub]:
         yield hub
 
 
-@pytest.fixture(params=["file", "table", "hub"])
+def each_sink(*reasons: str) -> Any:
+    """Run with each sink, and with what it says of a failure if that is asked for."""
+    names = ["variant", "letters", *(["reason"] if reasons else [])]
+    said = {kind: [each] for kind, each in zip(("file", "table", "hub"), reasons, strict=False)}
+    rows = [
+        pytest.param(*pair, *said.get(pair[1], []), marks=marks)
+        for pairs, marks in ((PAIRS, []), (OTHERS, [pytest.mark.long]))
+        for pair in pairs
+    ]
+    return pytest.mark.parametrize(names, rows, indirect=["variant", "letters"])
+
+
+@pytest.fixture
 def letters(
     request: pytest.FixtureRequest, site: Any, tmp_path: Path, dead: LocalHub
 ) -> Iterator[Letters]:
@@ -83,6 +98,7 @@ class Anywhere:
     partition_id = "0"
 
 
+@each_sink()
 def test_a_letter_is_redriven_with_all_that_it_was(
     site: Any, wait: Wait, letters: Letters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -149,14 +165,10 @@ def test_an_event_that_fails_again_after_a_redrive_counts_its_redrives(
     assert (row["sequence_number"], row["redrives"], row["properties"]) == (1, 1, {})
 
 
-@pytest.mark.parametrize(
-    ("letters", "reason"),
-    [
-        ("file", "a dead letter could not be written to"),
-        ("table", "has no table"),
-        ("hub", "a dead letter could not be sent to hub dead"),
-    ],
-    indirect=["letters"],
+@each_sink(
+    "a dead letter could not be written to",
+    "has no table",
+    "a dead letter could not be sent to hub dead",
 )
 def test_a_sink_that_fails_stops_the_partition_before_the_event(
     site: Any, wait: Wait, letters: Letters, dead: LocalHub, tmp_path: Path, reason: str

@@ -1,7 +1,6 @@
 """What a processor asks of its `CheckpointManager`."""
 
 import threading
-import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from types import SimpleNamespace
@@ -15,6 +14,8 @@ from eventhub_checkpoints.processing._async.session import PartitionSession as A
 from eventhub_checkpoints.processing._sync.session import PartitionSession
 from eventhub_checkpoints.processing.statistics import Tally
 from eventhub_checkpoints.processor import Apart
+from variants import EVERY_CLIENT
+from waiting import LIMIT
 
 Wait = Callable[..., Any]
 ENDED = "process_events ended"
@@ -37,6 +38,7 @@ class Asked:
             self.answers.append(answer)
 
 
+@EVERY_CLIENT
 def test_a_checkpoint_within_a_batch_is_stored_when_it_says_so(site: Any, wait: Wait) -> None:
     store = site.stage.store()
 
@@ -160,10 +162,12 @@ def test_events_that_were_left_behind_finish_in_any_order_and_thread(site: Any, 
     run.deeds.steps["process_events"] = left
     run.call("start")
     wait(lambda: len(left.tickets) == 6)
-    for number in (1, 3, 2):
-        threading.Thread(target=left.tickets[number].done).start()
-    time.sleep(0.1)
-    assert site.row(store) is None
+    threads = [threading.Thread(target=left.tickets[number].done) for number in (1, 3, 2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(LIMIT)
+    assert run.processor.stats()["0"].position is None
     left.tickets[0].done()
     wait(lambda: site.row(store) == 3)
     left.tickets[0].done()
@@ -188,26 +192,28 @@ def test_only_events_in_the_hands_of_the_handler_can_be_left_behind(site: Any, w
         run.deeds.made[0].checkpoints.track(kept[0])
 
 
-def test_no_more_events_are_given_than_may_be_left_behind(site: Any, wait: Wait) -> None:
+def test_no_more_events_are_given_than_may_be_left_behind(
+    site: Any, wait: Wait, elapse: Wait
+) -> None:
     store, left = site.stage.store(), Left()
     site.publish(30)
     run = site.processor(store, max_pending=4, max_batch_size=2)
     run.deeds.steps["process_events"] = left
     run.call("start")
     wait(lambda: len(left.tickets) >= 4)
-    time.sleep(0.2)
+    elapse(1)
     given = len(left.tickets)
     assert given in (4, 5)  # a batch may hold one event, and another be given with room for one
     for number in range(3, given):
         left.tickets[number].done()
     wait(lambda: len(left.tickets) > given)
-    time.sleep(0.1)
+    elapse(1)
     assert len(left.tickets) <= given + 2
     stopping = run.begin("stop")
     wait(lambda: run.processor._callbacks.store.is_stopping)
     for ticket in left.tickets.values():
         ticket.done()
-    stopping.result(20)
+    stopping.result(LIMIT)
     assert site.row(store) == max(left.tickets)
 
 

@@ -9,19 +9,15 @@ import pytest
 from backends import Place
 from backends.redis import LocalRedis
 from eventhub_checkpoints import every
-from eventhub_checkpoints.localhub import LocalHub
+from variants import REAL_CLIENTS
 
+pytestmark = [pytest.mark.long, pytest.mark.waits]
 Wait = Callable[..., Any]
-PARTITIONS = [str(number) for number in range(8)]
+HUB_PARTITIONS = 8
+PARTITIONS = [str(number) for number in range(HUB_PARTITIONS)]
 TIMEOUT = 2.5
 CLIENT = 9.0
 """Seconds that a client needs for itself to close eight partitions on a busy machine."""
-
-
-@pytest.fixture
-def hub() -> Iterator[LocalHub]:
-    with LocalHub({"orders": len(PARTITIONS)}) as running:
-        yield running
 
 
 @pytest.fixture
@@ -37,6 +33,7 @@ def place(server: LocalRedis) -> Iterator[Place]:
         server.resume()
 
 
+@REAL_CLIENTS
 @pytest.mark.parametrize("has_rest", [False, True], ids=["nothing in work", "all unsaved"])
 def test_a_frozen_storage_holds_a_stop_no_longer_than_its_limits(
     site: Any, wait: Wait, place: Place, server: LocalRedis, has_rest: bool

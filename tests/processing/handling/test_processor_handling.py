@@ -1,13 +1,10 @@
 """What a processor's methods and its checkpoints do while events flow."""
 
-import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
 from eventhub_checkpoints import every
+from variants import EVERY_CLIENT, ONLY_SIMULATED
 
 Wait = Callable[..., Any]
 ENDED = "process_events ended"
@@ -26,6 +23,7 @@ def raises(*errors: Exception) -> Any:
     return steps
 
 
+@EVERY_CLIENT
 def test_nothing_is_processed_before_initialize_has_succeeded(site: Any, wait: Wait) -> None:
     store, error = site.stage.store(), OSError("no database")
     site.publish(3)
@@ -41,17 +39,17 @@ def test_nothing_is_processed_before_initialize_has_succeeded(site: Any, wait: W
     assert run.deeds.numbers() == [0, 1, 2]
 
 
-def test_events_wait_for_a_slow_initialize(site: Any, wait: Wait) -> None:
+def test_events_wait_for_a_slow_initialize(site: Any, wait: Wait, elapse: Wait, hold: Any) -> None:
     store = site.stage.store()
-
-    def slow(one: Any) -> Any:
-        end = time.monotonic() + 0.5
-        yield lambda: time.monotonic() > end
 
     site.publish(3)
     run = site.processor(store)
-    run.deeds.steps["initialize"] = slow
+    run.deeds.hold("initialize", hold)
     run.call("start")
+    wait(lambda: "initialize" in run.deeds.names())
+    elapse(5)
+    assert run.deeds.numbers() == []
+    hold.set()
     wait(lambda: site.row(store) == 2)
     names = [n for n in run.deeds.names() if n not in ("list", "claim", "update")]
     assert names[:3] == ["initialize", "initialize ended", "process_events"]
@@ -114,7 +112,7 @@ def test_a_close_that_raises_is_told_and_the_partition_is_released(site: Any, wa
     assert (site.row(store), site.owners(store)) == (2, {"0": ""})
 
 
-@pytest.mark.parametrize("variant", ["aio"], indirect=True)
+@ONLY_SIMULATED
 def test_an_aio_close_that_hangs_is_cut_off(site: Any, wait: Wait) -> None:
     store = site.stage.store()
 
@@ -133,7 +131,7 @@ def test_an_aio_close_that_hangs_is_cut_off(site: Any, wait: Wait) -> None:
 
 
 def test_a_handler_and_its_successor_do_not_overlap_when_receiving_fails(
-    site: Any, wait: Wait, hold: Any
+    site: Any, wait: Wait, elapse: Wait, hold: Any
 ) -> None:
     store, running = site.stage.store(), []
 
@@ -150,10 +148,10 @@ def test_a_handler_and_its_successor_do_not_overlap_when_receiving_fails(
     run.call("start")
     wait(lambda: running)
     site.hub.detach_receivers("orders", condition=STOLEN)
-    time.sleep(1.5)
+    elapse(3)
     assert len(run.deeds.made) == 1
     assert "release" not in run.deeds.names()
-    threading.Timer(0.1, hold.set).start()
+    hold.set()
     wait(lambda: site.row(store) == 3)
     wait(lambda: len(run.deeds.made) == 2)
     site.publish(2)
@@ -168,18 +166,20 @@ def test_a_handler_and_its_successor_do_not_overlap_when_receiving_fails(
 def test_duplicates_behind_a_new_link_move_nothing_back(site: Any, wait: Wait) -> None:
     store = site.stage.store()
 
-    def slow(one: Any, events: list[Any]) -> Any:
-        end = time.monotonic() + 0.02
-        yield lambda: time.monotonic() > end
+    allowed = [30]
+
+    def limited(one: Any, events: list[Any]) -> Any:
+        yield lambda: len(run.deeds.numbers(ENDED)) <= allowed[0]
 
     site.publish(200)
     run = site.processor(store, max_batch_size=5)
-    run.deeds.steps["process_events"] = slow
+    run.deeds.steps["process_events"] = limited
     run.call("start")
-    for end in (30, 80, 130):
-        wait(lambda end=end: len(run.deeds.numbers(ENDED)) > end)
+    for then in (80, 130, 200):
+        wait(lambda: len(run.deeds.numbers(ENDED)) > allowed[0])
         site.hub.drop_connections()
-    wait(lambda: site.row(store) == 199, 30)
+        allowed[0] = then
+    wait(lambda: site.row(store) == 199)
     saved = store.saved["0"]
     assert saved == sorted(saved)
     assert set(run.deeds.numbers(ENDED)) == set(range(200))

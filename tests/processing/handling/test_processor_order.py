@@ -1,18 +1,18 @@
 """What is begun ends, is saved, and only then the partition is another's."""
 
-import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
 from eventhub_checkpoints import every
 from eventhub_checkpoints.stores.memory.rows import MemoryRows
+from variants import EVERY_CLIENT
+from waiting import LIMIT
 
 Wait = Callable[..., Any]
 
 
 def test_what_runs_and_what_was_left_behind_end_before_it_is_closed_saved_and_released(
-    site: Any, wait: Wait, hold: Any, variant: str, tell: Any
+    site: Any, wait: Wait, elapse: Wait, hold: Any, variant: str, tell: Any
 ) -> None:
     store, left = site.stage.store(), []
 
@@ -30,9 +30,11 @@ def test_what_runs_and_what_was_left_behind_end_before_it_is_closed_saved_and_re
     assert "close" not in run.deeds.names()
     hold.set()
     wait(lambda: "process_events ended" in run.deeds.names())
+    elapse(1)
     assert "close" not in run.deeds.names()
-    threading.Timer(0.2, lambda: [run.deeds.log.append(("done", "0")), left[0].done()]).start()
-    stopping.result(20)
+    run.deeds.log.append(("done", "0"))
+    left[0].done()
+    stopping.result(LIMIT)
     wanted = ("process_events ended", "done", "close", "close ended", "update", "release")
     order = [entry for entry in run.deeds.log if entry[0] in wanted]
     assert [entry[0] for entry in order] == list(wanted)
@@ -42,6 +44,7 @@ def test_what_runs_and_what_was_left_behind_end_before_it_is_closed_saved_and_re
     tell("order at the store", f"{variant}, stop: " + ", ".join(map(str, order)))
 
 
+@EVERY_CLIENT
 def test_a_partition_whose_receiving_failed_is_saved_before_it_is_released(
     site: Any, wait: Wait, hold: Any, variant: str, tell: Any
 ) -> None:
@@ -83,7 +86,7 @@ def test_a_plain_store_is_not_written_for_a_partition_that_is_lost(
 
 
 def test_a_partition_is_not_opened_again_before_it_is_closed(
-    site: Any, wait: Wait, hold: Any
+    site: Any, wait: Wait, elapse: Wait, hold: Any
 ) -> None:
     store = site.stage.store()
     site.publish(3)
@@ -95,7 +98,7 @@ def test_a_partition_is_not_opened_again_before_it_is_closed(
     wait(lambda: "close" in run.deeds.names())
     site.publish(3)
     # A sync client balances its load meanwhile, and claims the partition that it still owns.
-    time.sleep(0.6)
+    elapse(3)
     assert run.deeds.names().count("initialize") == 1
     hold.set()
     wait(lambda: len(run.deeds.numbers("process_events ended")) == 6)
@@ -113,8 +116,8 @@ def test_two_processors_that_take_partitions_from_each_other_lose_nothing(
     log: list[Any] = []
 
     def slow(one: Any, events: list[Any]) -> Any:
-        end = time.monotonic() + 0.05
-        yield lambda: time.monotonic() > end
+        looks = iter(range(5))
+        yield lambda: next(looks, None) is None
 
     runs = []
     for store in stores:

@@ -4,9 +4,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
 from eventhub_checkpoints import PoisonError
+from variants import EVERY_CLIENT, ONLY_SIMULATED
 
 Wait = Callable[..., Any]
 ENDED = "process_events ended"
@@ -47,6 +46,7 @@ def test_a_handler_that_raises_for_a_while_loses_nothing(site: Any, wait: Wait) 
     assert run.processor.healthy()
 
 
+@EVERY_CLIENT
 def test_only_the_poison_is_left_and_the_partition_is_stopped_before_it(
     site: Any, wait: Wait
 ) -> None:
@@ -130,7 +130,7 @@ def test_a_dead_letter_queue_that_refuses_stops_the_partition(site: Any, wait: W
     assert run.processor.stopped["0"].sequence_number == 2
 
 
-@pytest.mark.parametrize("variant", ["aio"], indirect=True)
+@ONLY_SIMULATED
 def test_an_aio_handler_that_is_cancelled_by_itself_has_failed(site: Any, wait: Wait) -> None:
     store, ways = site.stage.store(), ["cancels itself", "raises", "awaits what was cancelled"]
 
@@ -141,8 +141,8 @@ def test_an_aio_handler_that_is_cancelled_by_itself_has_failed(site: Any, wait: 
             raise asyncio.CancelledError
         if way == "cancels itself":
             task.cancel()
-            await asyncio.sleep(1)
-        other = asyncio.ensure_future(asyncio.sleep(10))
+            await asyncio.Event().wait()
+        other = asyncio.ensure_future(asyncio.Event().wait())
         other.cancel()
         await other
 

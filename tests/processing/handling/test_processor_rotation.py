@@ -16,7 +16,9 @@ from eventhub_checkpoints.errors import StoreAccessError
 from eventhub_checkpoints.stores.blob.protocol import EMULATOR_ACCOUNT
 from hub_load import LIFETIME, LONG, load, signature
 from rotating_storage import KEYS, Account, azurite_with_two_keys, every, rotating
+from variants import REAL_CLIENTS
 
+pytestmark = [pytest.mark.long, pytest.mark.waits, REAL_CLIENTS]
 RENEWALS = 2
 WRONG_KEY = base64.b64encode(b"neither").decode()
 EXPIRY = 2.0

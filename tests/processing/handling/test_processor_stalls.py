@@ -1,5 +1,6 @@
 """An event processor's watchdog: what has stalled and where, and what has not."""
 
+import asyncio
 import logging
 import threading
 from collections.abc import Callable, Iterator
@@ -9,24 +10,20 @@ import pytest
 from azure.eventhub.aio._eventprocessor.event_processor import EventProcessor as AioClientLoop
 
 from eventhub_checkpoints import ConfigurationError, MemoryCheckpointStore, every
-from eventhub_checkpoints.localhub import LocalHub
-from waiting import eventually
+from simulated_time import LONGEST_POLL
+from variants import ONLY_LONG_SYNC, ONLY_SIMULATED
+from waiting import LIMIT as LONGEST
 
-LIMIT = 300.0
+LIMIT = 60.0
 Steps = Iterator[Any]
-
-
-@pytest.fixture
-def hub() -> Iterator[LocalHub]:
-    with LocalHub({"orders": 2}) as running:
-        yield running
+HUB_PARTITIONS = 2
 
 
 class Watch:
     """A processor of two partitions, and its watchdog on a clock that the test moves."""
 
-    def __init__(self, site: Any, clock: Any, caplog: pytest.LogCaptureFixture) -> None:
-        self.site, self.clock, self._caplog = site, clock, caplog
+    def __init__(self, site: Any, clock: Any, wait: Any, caplog: pytest.LogCaptureFixture) -> None:
+        self.site, self.clock, self.wait, self._caplog = site, clock, wait, caplog
         self.store = site.stage.store()
 
     def start(self, **options: Any) -> Any:
@@ -40,7 +37,7 @@ class Watch:
         run.call("start")
         for partition_id in ("0", "1"):
             self.site.publish(1, partition_id)
-            eventually(lambda key=partition_id: self.site.row(self.store, key) == 0)
+            self.wait(lambda key=partition_id: self.site.row(self.store, key) == 0)
         self.clock.look()
         return run
 
@@ -59,9 +56,9 @@ class Watch:
 
 
 @pytest.fixture
-def watch(site: Any, clock: Any, caplog: pytest.LogCaptureFixture) -> Watch:
+def watch(site: Any, clock: Any, wait: Any, caplog: pytest.LogCaptureFixture) -> Watch:
     caplog.set_level(logging.WARNING, "eventhub_checkpoints")
-    return Watch(site, clock, caplog)
+    return Watch(site, clock, wait, caplog)
 
 
 def test_a_mute_link_is_found_and_the_other_partition_works(watch: Watch) -> None:
@@ -69,7 +66,7 @@ def test_a_mute_link_is_found_and_the_other_partition_works(watch: Watch) -> Non
     watch.site.hub.mute_receivers("orders", partition_id="0")
     watch.site.publish(2, "0")
     watch.site.publish(2, "1")
-    eventually(lambda: run.deeds.numbers(partition_id="1") == [0, 1, 2])
+    watch.wait(lambda: run.deeds.numbers(partition_id="1") == [0, 1, 2])
     watch.clock.look()
     watch.pass_time(3)
     assert watch.stalled == {"0": "link"}
@@ -84,12 +81,12 @@ def test_reopening_brings_a_mute_link_back_over_any_store(watch: Watch, kind: st
     run = watch.start(on_stall="reopen")
     watch.site.publish(1)
     run.call("start")
-    eventually(lambda: watch.store.saved["0"] == [0])
+    watch.wait(lambda: watch.store.saved["0"] == [0])
     watch.clock.look()
     watch.site.hub.mute_receivers("orders", partition_id="0")
     watch.site.publish(3)
     watch.pass_time(2)
-    eventually(lambda: watch.store.saved["0"][-1] == 3)
+    watch.wait(lambda: watch.store.saved["0"][-1] == 3)
     assert run.deeds.numbers() == [0, 1, 2, 3], "nothing twice"
     watch.clock.look()
     assert (watch.stalled, watch.processor.healthy()) == ({}, True)
@@ -102,32 +99,32 @@ def test_a_method_that_hangs_is_found(watch: Watch, hold: threading.Event, metho
     watch.site.publish(1)
     run.call("start")
     # A sync client opens its partitions in one thread, and may begin with either.
-    ids = eventually(lambda: [id_ for id_ in ("0", "1") if run.deeds.all(method, id_)])
+    ids = watch.wait(lambda: [id_ for id_ in ("0", "1") if run.deeds.all(method, id_)])
     watch.clock.look()
     watch.pass_time(1.4)
     assert watch.stalled[ids[0]] == "handler"
     assert not watch.processor.healthy()
     hold.set()
-    eventually(lambda: watch.site.row(watch.store) == 0)
+    watch.wait(lambda: watch.site.row(watch.store) == 0)
     watch.clock.look()
     assert ids[0] not in watch.stalled
 
 
-@pytest.mark.parametrize("variant", ["sync"])
+@ONLY_LONG_SYNC
 def test_a_partition_that_waits_for_the_handler_of_another_hangs_there(
     watch: Watch, hold: threading.Event
 ) -> None:
     run = watch.begin()
     run.deeds.hold("process_events", hold)
     watch.site.publish(1, "0")
-    eventually(lambda: run.deeds.numbers() == [0, 1])
+    watch.wait(lambda: run.deeds.numbers() == [0, 1])
     watch.site.publish(1, "1")
     watch.pass_time(3)
     assert watch.stalled == {"0": "handler", "1": "handler"}
     assert any("waits for the handler of partition 0" in line for line in watch.logged())
 
 
-@pytest.mark.parametrize("variant", ["sync"])
+@ONLY_LONG_SYNC
 def test_a_partition_that_waits_for_handlers_that_work_is_no_stall(
     watch: Watch, hold: threading.Event
 ) -> None:
@@ -139,15 +136,15 @@ def test_a_partition_that_waits_for_handlers_that_work_is_no_stall(
 
     run.deeds.steps["process_events"] = slow
     watch.site.publish(3, "0")
-    eventually(lambda: run.deeds.numbers() == [0, 1])
+    watch.wait(lambda: run.deeds.numbers() == [0, 1])
     watch.site.publish(1, "1")
     for number in (1, 2, 3):
         watch.pass_time(0.8)
         assert watch.stalled == {}
         gates[number].set()
-        eventually(lambda number=number: (number,) in run.deeds.all("process_events ended"))
+        watch.wait(lambda number=number: (number,) in run.deeds.all("process_events ended"))
         watch.clock.look()
-    eventually(lambda: run.deeds.numbers(partition_id="1") == [0, 1])
+    watch.wait(lambda: run.deeds.numbers(partition_id="1") == [0, 1])
 
 
 @pytest.mark.parametrize("name", ["list_ownership", "update_checkpoint"])
@@ -160,29 +157,27 @@ def test_a_store_that_hangs_is_found(
 
     def hang(*args: Any, **kwargs: Any) -> Any:
         hung.set()
-        hold.wait(30)
+        assert hold.wait(LONGEST)
         return method(*args, **kwargs)
 
     async def hang_aio(*args: Any, **kwargs: Any) -> Any:
-        import asyncio
-
         hung.set()
-        while not hold.is_set():  # noqa: ASYNC110 - it is set in another thread
-            await asyncio.sleep(0.01)
+        while not hold.is_set():  # noqa: ASYNC110 - the test sets it
+            await asyncio.sleep(LONGEST_POLL)
         return await method(*args, **kwargs)
 
     monkeypatch.setattr(inner, name, hang_aio if watch.site.is_aio else hang)
     watch.site.publish(1)
-    eventually(hung.is_set)
+    watch.wait(hung.is_set)
     watch.clock.look()
     watch.pass_time(1.4)
     assert watch.stalled["0"] == "store"
     assert not watch.processor.healthy()
     hold.set()
-    eventually(lambda: not watch.stalled)
+    watch.wait(lambda: not watch.stalled)
 
 
-@pytest.mark.parametrize("variant", ["aio"])
+@ONLY_SIMULATED
 @pytest.mark.parametrize("on_stall", ["report", "reopen"])
 def test_a_partition_that_is_held_and_never_opened_is_found(
     watch: Watch, monkeypatch: pytest.MonkeyPatch, on_stall: str
@@ -199,8 +194,8 @@ def test_a_partition_that_is_held_and_never_opened_is_found(
     run = watch.start(on_stall=on_stall)
     watch.site.publish(1)
     run.call("start")
-    eventually(lambda: watch.processor._callbacks.store.won == {"0", "1"})
-    eventually(lambda: "1" in watch.processor.stats())
+    watch.wait(lambda: watch.processor._callbacks.store.won == {"0", "1"})
+    watch.wait(lambda: "1" in watch.processor.stats())
     watch.clock.look()
     watch.pass_time(1.4)
     (line,) = watch.logged()
@@ -208,7 +203,7 @@ def test_a_partition_that_is_held_and_never_opened_is_found(
     if on_stall == "report":
         assert not watch.processor.healthy()
     else:
-        eventually(lambda: run.deeds.numbers() == [0])
+        watch.wait(lambda: run.deeds.numbers() == [0])
         watch.clock.look()
         assert watch.processor.healthy()
 
@@ -218,12 +213,12 @@ def test_an_idle_hub_is_no_stall(watch: Watch) -> None:
     watch.pass_time(5)
     assert (watch.logged(), watch.processor.healthy()) == ([], True)
     watch.site.publish(1)
-    eventually(lambda: run.deeds.numbers() == [0, 1])
+    watch.wait(lambda: run.deeds.numbers() == [0, 1])
 
 
 def test_a_start_without_any_event_is_no_stall(watch: Watch) -> None:
     watch.start().call("start")
-    eventually(lambda: len(watch.processor.stats()) == 2)
+    watch.wait(lambda: len(watch.processor.stats()) == 2)
     watch.pass_time(4)
     assert (watch.logged(), watch.processor.healthy()) == ([], True)
 
@@ -232,7 +227,7 @@ def test_a_processor_that_saves_rarely_is_no_stall(watch: Watch) -> None:
     run = watch.start(policy=None)
     watch.site.publish(3)
     run.call("start")
-    eventually(lambda: run.deeds.numbers("process_events ended") == [0, 1, 2])
+    watch.wait(lambda: run.deeds.numbers("process_events ended") == [0, 1, 2])
     watch.clock.look()
     watch.pass_time(3)
     assert (watch.logged(), watch.processor.healthy()) == ([], True)
@@ -251,7 +246,7 @@ def test_a_slow_handler_that_returns_in_time_is_no_stall(
     watch.site.publish(4)
     run.call("start")
     for number in range(4):
-        eventually(lambda number=number: (number,) in run.deeds.all("process_events"))
+        watch.wait(lambda number=number: (number,) in run.deeds.all("process_events"))
         watch.clock.look()
         watch.pass_time(0.8)
         assert watch.logged() == []
@@ -259,41 +254,41 @@ def test_a_slow_handler_that_returns_in_time_is_no_stall(
 
 
 def test_a_drain_is_no_stall(watch: Watch, hold: threading.Event) -> None:
-    run = watch.start(drain_timeout=20)
+    run = watch.start(drain_timeout=20 * LIMIT)
     run.deeds.hold("process_events", hold)
     watch.site.publish(1)
     run.call("start")
-    eventually(lambda: run.deeds.numbers() == [0])
+    watch.wait(lambda: run.deeds.numbers() == [0])
     watch.clock.look()
     stopping = run.begin("stop")
-    eventually(lambda: watch.processor._callbacks.store.is_stopping)
+    watch.wait(lambda: watch.processor._callbacks.store.is_stopping)
     for _ in range(10):
         watch.clock.jump(LIMIT / 2)
         watch.clock.look()
     assert watch.logged() == []
     hold.set()
-    stopping.result()
+    stopping.result(LONGEST)
 
 
 def test_a_client_that_was_closed_while_a_handler_works_is_no_stall(
     watch: Watch, hold: threading.Event
 ) -> None:
-    run = watch.start(drain_timeout=20)
+    run = watch.start(drain_timeout=20 * LIMIT)
     run.deeds.hold("process_events", hold)
     watch.site.publish(1)
     run.call("start")
-    eventually(lambda: run.deeds.numbers() == [0])
+    watch.wait(lambda: run.deeds.numbers() == [0])
     watch.clock.look()
-    closing = run._beside.submit(lambda: watch.site.loop.finished(watch.processor._client.close()))
+    closing = watch.site.stage.begin(watch.processor._client.close)
     watch.clock.look()
     sessions = watch.processor._callbacks.sessions.open.values()
-    eventually(lambda: all(session.is_drained for session in sessions))
+    watch.wait(lambda: all(session.is_drained for session in sessions))
     for _ in range(10):
         watch.clock.jump(LIMIT / 2)
         watch.clock.look()
     assert watch.logged() == []
     hold.set()
-    closing.result()
+    closing.result(LONGEST)
 
 
 def test_a_partition_that_is_stopped_at_an_event_is_reported_as_that_alone(watch: Watch) -> None:
@@ -306,7 +301,7 @@ def test_a_partition_that_is_stopped_at_an_event_is_reported_as_that_alone(watch
     run.deeds.steps["process_events"] = fail
     watch.site.publish(2)
     run.call("start")
-    eventually(lambda: watch.processor.stopped)
+    watch.wait(lambda: watch.processor.stopped)
     watch.clock.look()
     watch.pass_time(3)
     assert (watch.logged(), watch.stalled) == ([], {})

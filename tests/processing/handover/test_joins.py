@@ -11,10 +11,12 @@ from handover_table import WAYS
 from handover_table.official import joined_on_blob
 from handover_table.runs import Setting, joined
 from prompt_client import prompt_client
+from variants import REAL_CLIENTS
 
 __all__ = ["prompt_client"]
 
 pytestmark = pytest.mark.waits
+SMOKE = {("sync", "processor"), ("aio", "checkpointer")}
 
 
 def shared(variant: str) -> Callable[[str], Any]:
@@ -29,7 +31,15 @@ def setting(way: str, variant: str, **settings: Any) -> Setting:
     return Setting(way, variant, **few | settings)
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    ("variant", "way"),
+    [
+        # Both clients; that each way does is shown in `long`, and on simulated time by `soak`.
+        pytest.param(variant, way, marks=[] if (variant, way) in SMOKE else pytest.mark.long)
+        for variant in ("sync", "aio")
+        for way in WAYS
+    ],
+)
 def test_no_event_is_processed_twice_when_a_consumer_joins(way: str, variant: str) -> None:
     result = joined(setting(way, variant), shared(variant), hands_over=(True, True))
     assert (result.twice, result.lost) == (0, 0)
@@ -37,6 +47,8 @@ def test_no_event_is_processed_twice_when_a_consumer_joins(way: str, variant: st
 
 
 @pytest.mark.server
+@pytest.mark.long
+@REAL_CLIENTS
 @pytest.mark.parametrize("official", ["first", "second"])
 def test_a_group_with_an_official_store_is_balanced_and_loses_nothing(
     official: str, variant: str, blob_container: Any

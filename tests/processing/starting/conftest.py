@@ -9,13 +9,11 @@ from functools import partial
 from typing import Any
 
 import pytest
-from azure.eventhub import EventHubConsumerClient
-from azure.eventhub.aio import EventHubConsumerClient as AioEventHubConsumerClient
 
-from backends import Place
 from eventhub_checkpoints import EventProcessor, every
 from eventhub_checkpoints.aio import EventProcessor as AioEventProcessor
-from waiting import eventually
+from simulated_time import POLL
+from waiting import LIMIT
 
 OFTEN = every(events=1)
 INTERVAL = 0.2
@@ -58,7 +56,7 @@ class Handler:
 
     def process_events(self, events: list[Any]) -> None:
         self.seen.events[self.partition_id].extend(event.sequence_number for event in events)
-        assert self.seen.is_free.wait(30)
+        assert self.seen.is_free.wait(LIMIT)
 
     def close(self, reason: Any) -> None:
         self.seen.closed.append(self.partition_id)
@@ -71,7 +69,7 @@ class AioHandler(Handler):
     async def process_events(self, events: list[Any]) -> None:  # type: ignore[override]
         self.seen.events[self.partition_id].extend(event.sequence_number for event in events)
         while not self.seen.is_free.is_set():  # noqa: ASYNC110 - it is set in another thread
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(POLL)
 
     async def close(self, reason: Any) -> None:  # type: ignore[override]
         super().close(reason)
@@ -88,7 +86,7 @@ class Run:
     """
 
     def __init__(self, stage: Any, store: Any, client: Any, **options: Any) -> None:
-        self._finished = stage.finished
+        self._finished, self._begin = stage.finished, stage.begin
         self.seen = Seen()
         options = {"policy": OFTEN, "on_error": self.seen.error, **options}
         kind = AioEventProcessor if stage.is_aio else EventProcessor
@@ -104,6 +102,10 @@ class Run:
     def stop(self, timeout: float | None = None) -> None:
         self._finished(self.processor.stop(timeout))
 
+    def begin(self, name: str, *args: Any) -> Any:
+        """Call a method beside the test; what has its result."""
+        return self._begin(getattr(self.processor, name), *args)
+
     def run(self) -> None:
         self._finished(self.processor.run())
 
@@ -115,13 +117,11 @@ class Runs:
         self.stage = stage
         self.hub = stage.hub
         self.names = {
-            "fully_qualified_namespace": f"{self.hub.host}:{self.hub.port}",
+            "fully_qualified_namespace": stage.namespace,
             "eventhub_name": "orders",
             "consumer_group": group,
         }
-        self.client_kind: Any = (
-            AioEventHubConsumerClient if stage.is_aio else EventHubConsumerClient
-        )
+        self.client_kind: Any = stage.client_kind
         self._opened = opened
 
     def within(self, group: str) -> "Runs":
@@ -157,12 +157,6 @@ class Runs:
         """The same, started."""
         return self.make(store, client, **options).start()
 
-    def open(self, place: Place) -> Any:
-        """A store of ours on any backend, closed after the test."""
-        store = place.open("aio" if self.stage.is_aio else "sync")
-        self._opened.callback(lambda: self.stage.finished(store.close()))
-        return store
-
     def publish(self, count: int, partition_id: str = "0") -> str:
         """So many events; the offset of the last."""
         self.stage.publish(count, partition_id)
@@ -193,7 +187,9 @@ class Runs:
             ]
             return self.stage.finished(store.claim_ownership(claims))
 
-        eventually(claimed)  # a claim is lost where the owner renews between the list and it
+        self.stage.eventually(
+            claimed
+        )  # a claim is lost where the owner renews between the list and it
 
 
 @pytest.fixture

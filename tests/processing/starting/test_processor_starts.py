@@ -2,14 +2,23 @@
 
 import asyncio
 import threading
-import time
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from eventhub_checkpoints import ConfigurationError
+from simulated_time import POLL
+from variants import (
+    EVERY_CLIENT,
+    LONG_AIO,
+    LONG_SYNC,
+    ONLY_CODE,
+    REAL_AIO,
+    REAL_CLIENTS,
+    SIMULATED,
+)
+from waiting import LIMIT, let_pass
 
 START, SAVED, LAST = 4, 6, 9
 GIVEN, AFTER_SAVED = START + 1, SAVED + 1
@@ -26,17 +35,16 @@ ROWS = [
     (True, True, True, AFTER_SAVED, AFTER_SAVED),
 ]
 """Saving on, start point given, position saved; the first event without and with `from_saved`."""
-AT_ONCE = 4
 
 
 class Row:
     """One row of the table, in a consumer group of its own."""
 
-    def __init__(self, runs: Any, place: Any, row: Any, from_saved: bool, offset: str) -> None:
+    def __init__(self, runs: Any, row: Any, from_saved: bool, offset: str) -> None:
         self.save, start, self.is_saved, *firsts = row
         self.first = firsts[from_saved]
         self.runs = runs
-        self.store = runs.open(place)
+        self.store = runs.stage.store()
         if self.is_saved:
             runs.save(self.store, SAVED, offset)
         given = START if start else None
@@ -55,24 +63,23 @@ class Row:
         return list(range(self.first, LAST + 1)), stored, []
 
 
+@pytest.mark.parametrize("variant", [SIMULATED, LONG_SYNC, LONG_AIO], indirect=True)
 @pytest.mark.parametrize("from_saved", [False, True])
-def test_the_table_of_eight_rows(runs: Any, wait: Any, place: Any, from_saved: bool) -> None:
+def test_the_table_of_eight_rows(runs: Any, wait: Any, from_saved: bool) -> None:
     offset = runs.publish(SAVED + 1)
     runs.publish(LAST - SAVED)
     rows = [
-        Row(runs.within(f"group-{number}"), place, row, from_saved, offset)
+        Row(runs.within(f"group-{number}"), row, from_saved, offset)
         for number, row in enumerate(ROWS)
     ]
     for row in rows:
         wait(lambda row=row: row.run.seen.has(LAST))
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        outcomes = list(pool.map(Row.outcome, rows))
-    assert outcomes == [row.expected for row in rows]
+    assert [row.outcome() for row in rows] == [row.expected for row in rows]
 
 
 @pytest.mark.parametrize("kind", ["offset", "number", "before all", "time", "end"])
 def test_a_start_position_is_whatever_the_client_takes(runs: Any, wait: Any, kind: str) -> None:
-    long_ago, now = datetime(2026, 1, 1, tzinfo=UTC), datetime.now(UTC)
+    long_ago, later = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC)
     runs.hub.publish("orders", "0", ["old"] * 3, enqueued_time=long_ago)
     offset = runs.publish(1)
     runs.publish(2)
@@ -80,7 +87,7 @@ def test_a_start_position_is_whatever_the_client_takes(runs: Any, wait: Any, kin
         "offset": offset,
         "number": 3,
         "before all": -1,
-        "time": now - timedelta(hours=1),
+        "time": later,
         "end": "@latest",
     }[kind]
     first = {"offset": 4, "number": 4, "before all": 0, "time": 3, "end": 6}[kind]
@@ -91,6 +98,7 @@ def test_a_start_position_is_whatever_the_client_takes(runs: Any, wait: Any, kin
     assert run.seen.events["0"][0] == first
 
 
+@REAL_AIO
 @pytest.mark.parametrize("kind", ["value", "mapping", "function"])
 def test_a_start_at_a_time_begins_with_the_events_of_that_time(
     runs: Any, wait: Any, kind: str
@@ -105,6 +113,8 @@ def test_a_start_at_a_time_begins_with_the_events_of_that_time(
     assert run.seen.events["0"] == [1, 2]
 
 
+@pytest.mark.long
+@REAL_CLIENTS
 def test_events_that_come_one_by_one_are_not_held_back_until_there_are_many(
     runs: Any, wait: Any
 ) -> None:
@@ -115,7 +125,7 @@ def test_events_that_come_one_by_one_are_not_held_back_until_there_are_many(
         assert published < 150
         runs.publish(1)
         published += 1
-        time.sleep(0.01)  # a rate at which a sync client goes on reading
+        let_pass(0.01)  # a rate at which a sync client goes on reading
 
 
 def test_who_gives_no_start_position_gets_every_event_there_is(runs: Any, wait: Any) -> None:
@@ -193,6 +203,7 @@ def test_a_callable_that_gives_no_start_position_fails_the_start(
         run.start()
 
 
+@ONLY_CODE
 @pytest.mark.parametrize(
     "option", [{"from_saved": False}, {"on_invalid_checkpoint": "restart"}], ids=str
 )
@@ -208,30 +219,27 @@ def test_of_two_starts_at_once_one_is_refused(runs: Any, wait: Any) -> None:
 
     def slow(**settings: Any) -> Any:
         asked.set()
-        assert go.wait(30)
+        assert go.wait(LIMIT)
         return runs.maker()(**settings)
 
-    run = runs.make(runs.stage.store(), slow if not runs.stage.is_aio else aside(slow))
+    async def slow_aio(**settings: Any) -> Any:
+        asked.set()
+        while not go.is_set():  # noqa: ASYNC110 - the test sets it
+            await asyncio.sleep(POLL)
+        return runs.maker()(**settings)
+
+    run = runs.make(runs.stage.store(), slow_aio if runs.stage.is_aio else slow)
     runs.publish(1)
-    with ThreadPoolExecutor(1) as pool:
-        first = pool.submit(run.start)
-        assert asked.wait(30)
-        with pytest.raises(ConfigurationError, match="was started already"):
-            run.start()
-        go.set()
-        first.result()
+    first = run.begin("start")
+    wait(asked.is_set)
+    with pytest.raises(ConfigurationError, match="was started already"):
+        run.start()
+    go.set()
+    first.result(LIMIT)
     wait(lambda: run.seen.has(0))
 
 
-def aside(function: Any) -> Any:
-    """The same, for an event loop that must go on meanwhile."""
-
-    async def called(**settings: Any) -> Any:
-        return await asyncio.to_thread(function, **settings)
-
-    return called
-
-
+@EVERY_CLIENT
 @pytest.mark.parametrize("is_ready", [False, True])
 def test_a_processor_that_was_stopped_starts_again_where_it_was(
     runs: Any, wait: Any, is_ready: bool

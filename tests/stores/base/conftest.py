@@ -316,7 +316,8 @@ class Subject:
     def another_loop(self) -> Iterator[None]:
         """Run the calls inside of the block on another event loop."""
         before = self.runner
-        with simulation() as self.runner:
+        with simulation() as inner:
+            self.runner = inner.runner
             yield
         self.runner = before
 
@@ -324,7 +325,7 @@ class Subject:
         """In a forked process, where the parent's event loop is of no use."""
         if self.runner:
             self._of_the_fork = simulation()
-            self.runner = self._of_the_fork.__enter__()
+            self.runner = self._of_the_fork.__enter__().runner
 
     def claim(self, *proposals: dict[str, Any]) -> list[dict[str, Any]]:
         answer: list[dict[str, Any]] = self.run("claim_ownership", list(proposals))
@@ -384,7 +385,7 @@ Make = Callable[..., Subject]
 def made(variant: str) -> Iterator[Make]:
     rows = MemoryRows()
     with ExitStack() as stack:
-        runner = stack.enter_context(simulation()) if variant == "aio" else None
+        runner = stack.enter_context(simulation()).runner if variant == "aio" else None
         yield lambda **settings: Subject(runner, rows, settings)
 
 
@@ -418,8 +419,8 @@ def store(make: Make) -> Subject:
 @pytest.fixture
 def aio_store() -> Iterator[Subject]:
     """A store for asyncio."""
-    with simulation() as runner:
-        yield Subject(runner, MemoryRows(), {"on_stale": "raise"})
+    with simulation() as running:
+        yield Subject(running.runner, MemoryRows(), {"on_stale": "raise"})
 
 
 @pytest.fixture

@@ -394,7 +394,8 @@ class CheckpointWriter:
         # Otherwise a caller that keeps finishing events would keep this from ending.
         goal = session.finished.count
         while progress.saved_count < goal and not session.is_over:
-            if (left := end - time.monotonic()) < shortest:
+            # Without time left no write begins, and a coarse clock may stand still until then.
+            if (left := end - time.monotonic()) <= 0 or left < shortest:
                 return False
             await self.begin_flush([session], left)
             await session.until(lambda: session.is_over or not progress.is_writing, left)

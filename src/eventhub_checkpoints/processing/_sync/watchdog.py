@@ -28,8 +28,6 @@ from eventhub_checkpoints.processing._sync.session import PartitionSession
 from eventhub_checkpoints.processing.stall import ASKING, Facts, PartitionWatch, Stall
 
 log = logging.getLogger("eventhub_checkpoints")
-clock: Callable[[], float] = time.monotonic
-"""Replaced in tests, which do not wait for minutes."""
 
 OnStall = Literal["report", "reopen"] | Callable[[Stall], Any]
 
@@ -163,7 +161,7 @@ class Watchdog:
     def _run(self) -> float:
         assert self._limit is not None
         try:
-            self._look(clock())
+            self._look(time.monotonic())
         except Exception:
             log.exception("the watchdog could not look at the partitions")
         return self._limit / LOOKS
