@@ -13,6 +13,8 @@ import pytest
 TESTS = Path(__file__).parent
 CLOCKS = {"monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "process_time"}
 """Functions whose readings are only good for differences; `time.time` also dates rows."""
+REAL = {"let_pass", "takes"}
+"""What `waiting` has for long tests. Fixtures hand it on to them, so it is sought in tests only."""
 OTHER_ENVIRONMENTS = ("clusters", "jvm", "kafka")
 """Folders whose tests run one after the other, in environments of their own."""
 
@@ -56,8 +58,19 @@ def reads_a_clock(node: ast.AST) -> bool:
     )
 
 
-def offences(tree: ast.Module) -> Iterator[tuple[int, str]]:
+def real_time(tree: ast.Module) -> set[str]:
+    """The names of `REAL` that a file imports."""
+    return {
+        name.name
+        for each in tree.body
+        if isinstance(each, ast.ImportFrom) and each.module == "waiting"
+        for name in each.names
+    } & REAL
+
+
+def offences(tree: ast.Module, *, has_tests: bool = True) -> Iterator[tuple[int, str]]:
     """Lines that sleep or compare readings of a clock."""
+    real = real_time(tree) if has_tests else set()
     simulated = any(
         isinstance(each, ast.ImportFrom) and each.module == "simulated_time" for each in tree.body
     )
@@ -78,6 +91,8 @@ def offences(tree: ast.Module) -> Iterator[tuple[int, str]]:
                 if is_zero(node) or (simulated and is_asyncio(node.func)):
                     continue
                 yield node.lineno, "sleeps"
+            elif isinstance(node, ast.Call) and getattr(node.func, "id", "") in real:
+                yield node.lineno, "is about real time"
             elif isinstance(node, ast.Compare) and is_reading(node):
                 yield node.lineno, "compares readings of a clock"
 
@@ -99,7 +114,9 @@ def test_only_long_tests_sleep_or_measure() -> None:
         f"{path.relative_to(TESTS)}:{line}: {offence}"
         for path in sorted(TESTS.rglob("*.py"))
         if path.relative_to(TESTS).parts[0] not in OTHER_ENVIRONMENTS
-        for line, offence in offences(ast.parse(path.read_text()))
+        for line, offence in offences(
+            ast.parse(path.read_text()), has_tests=path.name.startswith("test_")
+        )
     ]
     assert not found, "\n".join(["not in a test with the marker `long`:", *found])
 
@@ -112,6 +129,7 @@ def test_only_long_tests_sleep_or_measure() -> None:
         "def test_it():\n    began = time.monotonic()\n    assert time.monotonic() - began < 5",
         "def test_it():\n    began = time.time()\n    assert 0 < time.time() - began < 1",
         "import simulated_time\ndef test_it():\n    time.sleep(1)",
+        "from waiting import takes\ndef test_it():\n    with takes(1.0):\n        pass",
     ],
 )
 def test_an_offence_is_found(text: str) -> None:
