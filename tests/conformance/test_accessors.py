@@ -4,7 +4,8 @@ from typing import Any
 
 from azure.eventhub._eventprocessor.in_memory_checkpoint_store import InMemoryCheckpointStore
 
-from eventhub_checkpoints.conformance import CHECKS, Accessors, Verdict, certify
+from conformance_checks import not_kept
+from eventhub_checkpoints.conformance import CHECKS, Accessors, Certifier, Verdict, certify
 from eventhub_checkpoints.memory import MemoryCheckpointStore
 from eventhub_checkpoints.stores.memory.rows import MemoryRows
 
@@ -56,3 +57,10 @@ def test_a_slow_backend_is_waited_for_before_each_list() -> None:
 def test_faults_are_not_shown_for_a_store_from_elsewhere() -> None:
     found = verdict(InMemoryCheckpointStore, None, FAULTS)
     assert found == (Verdict.NOT_SHOWN, "the store is not on our base class")
+
+
+def test_the_suites_of_this_package_take_what_is_not_shown_for_a_failure() -> None:
+    with Certifier(InMemoryCheckpointStore) as certifier:
+        [line] = not_kept(certifier, FAULTS)
+    assert line.startswith("a_claim_is_asked_again: not shown: ")
+    assert line.endswith(" But: the store is not on our base class")

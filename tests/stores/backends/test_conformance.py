@@ -155,7 +155,7 @@ def test_processes_that_race_for_the_store_find_one_winner(opening: Opening) -> 
     ("backend", "variant"),
     [(name, variant) for name in BACKENDS for variant in VARIANTS]
     if IS_CAMPAIGN
-    else [("memory", "sync"), ("memory", "aio"), ("postgres", "aio")],
+    else [("memory", "sync"), ("postgres", "aio")],
     indirect=["backend"],
 )
 def test_the_store_is_certified_in_less_than_two_minutes(
