@@ -313,7 +313,7 @@ def test_what_was_killed_in_the_middle_is_finished_by_repeating_it(
 
 def test_ctrl_c_while_partitions_are_held_releases_them(site: Site, tmp_path: Path) -> None:
     site.own("0")
-    words = ["reset", "--to-latest", "--partitions", "0", "--execute", "--force", "--hold", "60"]
+    words = ["reset", "--to-latest", "--partitions", "0", "--execute", "--force", "--hold", "600"]
     with start(site, tmp_path, *words, store=site.url) as process:
         eventually(lambda: site.rows()["0"][0] == 19)
         assert site.owners()["0"].startswith("ehcp-")
@@ -331,7 +331,7 @@ def test_claims_of_a_killed_command_do_not_hinder_its_repetition(
 ) -> None:
     site.own("0")
     words = ["reset", "--to-latest", "--partitions", "0", "--execute"]
-    with start(site, tmp_path, *words, "--force", "--hold", "60", store=site.url) as process:
+    with start(site, tmp_path, *words, "--force", "--hold", "600", store=site.url) as process:
         eventually(lambda: site.rows()["0"][0] == 19)
         process.kill()
         process.communicate(timeout=LIMIT)
