@@ -15,9 +15,9 @@ from waiting import eventually
 pytestmark = pytest.mark.long
 
 # The clients and the base class decide who takes over; a backend says how old an ownership is, for
-# which it is certified alone. So one that claims singly, one that does in batches, and one that
-# does both at once, each with another client.
-SHOWN = [("blob", "aio"), ("postgres", "sync"), ("redis", "aio")]
+# which it is certified alone. So one that claims singly and one that does in batches, each with
+# another client.
+SHOWN = [("blob", "aio"), ("postgres", "sync")]
 FOREVER = 10**9
 EXPIRY = 6.0
 """Seconds: longer than a pause of the machine, and short, because the heir waits for it."""

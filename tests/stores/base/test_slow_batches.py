@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from eventhub_checkpoints import StoreError
+from eventhub_checkpoints import StoreError, StoreUnavailableError
 from eventhub_checkpoints.base import seconds_left
 from simulated_time import EPOCH, stall
 from waiting import let_pass
@@ -40,6 +40,7 @@ def hang_one(subject: Any, make_fault: Any) -> Any:
 def test_a_claim_is_as_old_as_its_question(make_aio, make_fault) -> None:
     store = make_aio(operation_timeout=LIMIT)
     hang_one(store, make_fault)
+    store.faults.plan("try_claim", make_fault(seconds=1))  # its row is a second younger
     with store.takes(LIMIT):
         (won,) = store.claim(row("0"), row("1"))
     assert won["last_modified_time"] == EPOCH
@@ -145,3 +146,15 @@ def test_a_batch_of_a_backend_that_hangs_is_cut_off(timed, monkeypatch) -> None:
     # A driver that is told has nine tenths of the time, and of the rest nine tenths once more.
     with store.takes(2.0 if store.is_aio else 1.9):
         assert store.claim(row("0"), row("1")) == []
+
+
+def test_a_backend_has_the_time_to_tell_which_of_a_batch_have_won(make_aio, monkeypatch) -> None:
+    store = make_aio(operation_timeout=LIMIT)
+
+    async def half(store: Any, proposals: Any) -> Any:
+        answers = [await store.try_claim(proposals[0])]
+        await asyncio.sleep(seconds_left())
+        return [*answers, *[StoreUnavailableError("no time was left")] * (len(proposals) - 1)]
+
+    monkeypatch.setattr(type(store.store), "try_claims", half)
+    assert [one["partition_id"] for one in store.claim(row("0"), row("1"), row("2"))] == ["0", "1"]

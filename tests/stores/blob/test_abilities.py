@@ -6,6 +6,7 @@ import pytest
 
 from eventhub_checkpoints.errors import StoreAccessError, StoreNotReadyError, StoreUnavailableError
 from eventhub_checkpoints.records import Scope
+from waiting import LIMIT
 
 
 def names(scope: Scope) -> tuple[str, ...]:
@@ -109,5 +110,6 @@ def test_a_deletion_ends_in_time(watched: Any, proxy: Any, scope: Scope) -> None
 def test_deletions_run_side_by_side(watched: Any, proxy: Any, scope: Scope) -> None:
     rows = [watched.proposal(str(number), "a") for number in range(16)]
     watched.claim_ownership(rows)
+    watched.set(operation_timeout=LIMIT)
     proxy.on("DELETE").together(16)
     assert watched.call("delete_scope", *names(scope)) == 16

@@ -63,7 +63,7 @@ def test_a_client_that_was_given_stays_open(variant, blob_container) -> None:
 def test_claims_of_a_batch_overlap_and_no_more_than_allowed(
     variant, proxied, proxy, setting, limit
 ) -> None:
-    client = variant.open(proxied, **setting)
+    client = variant.open(proxied, operation_timeout=LIMIT, **setting)
     proxy.on("PUT").together(limit)
     proxy.delay = 0.1
     proposals = [client.proposal(str(n), "owner-1") for n in range(PARTITIONS)]
@@ -73,7 +73,7 @@ def test_claims_of_a_batch_overlap_and_no_more_than_allowed(
 
 
 def test_releases_of_a_batch_overlap(variant, proxied, proxy) -> None:
-    client = variant.open(proxied)
+    client = variant.open(proxied, operation_timeout=LIMIT, write_timeout=LIMIT)
     won = client.claim_ownership([client.proposal(str(n), "o") for n in range(PARTITIONS)])
     proxy.forget()
     proxy.on("PUT").together(32)
@@ -83,7 +83,9 @@ def test_releases_of_a_batch_overlap(variant, proxied, proxy) -> None:
 
 def test_a_client_that_was_given_is_used_with_ten_connections(variant, proxied, proxy) -> None:
     ready = variant.driver.from_connection_string(proxied.connection_string, proxied.name)
-    client = variant.client(variant.store(container_client=ready, max_concurrency=32))
+    client = variant.client(
+        variant.store(container_client=ready, max_concurrency=32, operation_timeout=LIMIT)
+    )
     proxy.on("PUT").together(10)
     proxy.delay = 0.1
     client.claim_ownership([client.proposal(str(n), "owner-1") for n in range(PARTITIONS)])

@@ -77,7 +77,9 @@ def test_a_consumer_that_starts_while_storage_is_down_begins_when_it_is_back(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("failure", ["refused", "dropped"])
+@pytest.mark.parametrize(
+    ("failure", "site"), [("refused", "sync"), ("dropped", "aio")], indirect=["site"]
+)
 def test_writes_alone_that_fail_for_a_while_change_no_owner(
     site, blob_container, proxied, proxy, stored, wait, failure
 ) -> None:
