@@ -199,6 +199,13 @@ def test_a_task_that_is_lost_is_a_stall_of_the_link_without_a_question() -> None
     assert looks.until(WORKING._replace(is_lost=True), 1.2 * LIMIT).where == "link"
 
 
+def test_a_task_that_is_lost_while_nothing_is_to_be_done_has_the_whole_time() -> None:
+    looks, lost = Looks(), WORKING._replace(is_lost=True)
+    assert looks.all(WORKING, 5 * LIMIT) == {None}
+    assert looks.all(lost, LIMIT) == {None}
+    assert looks.until(lost, 0.2 * LIMIT).where == "link"
+
+
 def test_before_the_time_is_over_nothing_has_stalled() -> None:
     for facts in (WORKING, BUSY, WORKING._replace(is_lost=True), WORKING._replace(newest=9)):
         assert Looks(newest=None).all(facts, LIMIT) == {None}
