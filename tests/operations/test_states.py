@@ -1,5 +1,6 @@
 """State of a partition by the movement of its checkpoints, as Burrow evaluates it."""
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import pytest
@@ -42,6 +43,8 @@ def each_minute(*pairs: tuple[int, int], written: bool = True) -> list[Sample]:
         ([(10, 5), (20, 16), (30, 24)], State.OK),  # the lag fell once
         ([(10, 5), (20, 12), (30, 19)], State.WARN),  # it only grew
         ([(10, 5), (20, 15), (30, 25)], State.WARN),  # it never fell
+        ([(10, 9), (20, 19), (30, 29)], State.WARN),  # nor did that of one event
+        ([(10, 0), (20, 1), (31, 1)], State.WARN),  # the first event is one as well
         ([(10, 10), (20, 15), (30, 19)], State.OK),  # there was none within the window
         ([(10, 5), (20, 5), (30, 5)], State.STALL),  # stored again and again, at the same event
         ([(10, 5), (20, 15), (30, 9)], State.REWIND),
@@ -55,12 +58,22 @@ def test_the_movement_of_checkpoints_decides(pairs, state) -> None:
 
 def test_checkpoints_that_end_are_a_stop() -> None:
     window = [
-        sample(Seen(0.0, 10, 5, 0.0)),
-        sample(Seen(60.0, 20, 15, 60.0)),
-        sample(Seen(120.0, 30, 15, 60.0)),
+        sample(Seen(1000.0, 10, 5, 1000.0)),
+        sample(Seen(1060.0, 20, 15, 1060.0)),
+        sample(Seen(1120.0, 30, 15, 1060.0)),
     ]
     assert state_of(window) is State.WARN  # as long as the window of checkpoints was
-    assert state_of([*window, sample(Seen(180.0, 40, 15, 60.0))]) is State.STOP
+    assert state_of([*window, sample(Seen(1180.0, 40, 15, 1060.0))]) is State.STOP
+
+
+def test_checkpoints_that_ended_before_the_window_are_a_stop() -> None:
+    writes = ((0.0, 10, 5, -600.0), (60.0, 20, 6, -300.0), (120.0, 30, 6, -300.0))
+    assert state_of([sample(Seen(*write)) for write in writes]) is State.STOP
+
+
+def test_a_checkpoint_without_a_number_is_no_sign_of_a_lag_that_grows() -> None:
+    seen = (Seen(0.0, 10, 9, 0.0), Seen(60.0, 20, None, 60.0), Seen(120.0, 30, 28, 120.0))
+    assert state_of([sample(each) for each in seen]) is State.OK
 
 
 def test_a_partition_whose_first_event_has_just_come_has_not_stopped() -> None:
@@ -89,14 +102,23 @@ def test_too_little_is_unknown_and_never_ok() -> None:
     assert state_of([sample(Seen(60.0 * at, 30, None, None)) for at in range(5)]) is State.UNKNOWN
 
 
+def test_a_sample_knows_when_its_checkpoint_was_stored() -> None:
+    position = PartitionLag("0", 0, 9, 5, "", 4, 0, 30.0, "me", 1.0)
+    assert Sample.of(position, 100.0) == Sample(100.0, position, 70.0)
+    unknown = replace(position, checkpoint_age=None)
+    assert Sample.of(unknown, 100.0) == Sample(100.0, unknown, None)
+
+
 def test_each_partition_of_the_newest_sample_has_a_state() -> None:
     def group(number: int) -> GroupLag:
-        ids = ["0"] if number == 0 else ["0", "1"]
+        ids = [str(id_) for id_ in range(number + 1)]
         rows = [PartitionLag(id_, 0, 9, 9, "", 0, 0, 0.0, "me", 1.0) for id_ in ids]
         return GroupLag(SCOPE, 60.0 * number, rows, [])
 
-    found = states([group(number) for number in range(3)])
-    assert found == {"0": State.OK, "1": State.UNKNOWN}
+    window = [group(number) for number in range(4)]
+    ok, unknown = State.OK, State.UNKNOWN
+    assert states(window) == {"0": ok, "1": ok, "2": unknown, "3": unknown}
+    assert states(window, fewest=2) == {"0": ok, "1": ok, "2": ok, "3": unknown}
     assert states([]) == {}
 
 
@@ -109,3 +131,5 @@ def test_the_state_of_a_group_is_its_worst() -> None:
     assert [state.severity for state in (State.OK, State.WARN, State.GONE, State.UNKNOWN)] == [
         *range(4)
     ]
+    worse_and_worse = (State.OK, State.WARN, State.UNOWNED, State.UNKNOWN, State.STOP)
+    assert [state.rank for state in worse_and_worse] == [0, 1, 1, 2, 3]

@@ -199,6 +199,13 @@ def test_a_task_that_is_lost_is_a_stall_of_the_link_without_a_question() -> None
     assert looks.until(WORKING._replace(is_lost=True), 1.2 * LIMIT).where == "link"
 
 
+def test_a_task_that_is_lost_while_nothing_is_to_be_done_has_the_whole_time() -> None:
+    looks, lost = Looks(), WORKING._replace(is_lost=True)
+    assert looks.all(WORKING, 5 * LIMIT) == {None}
+    assert looks.all(lost, LIMIT) == {None}
+    assert looks.until(lost, 0.2 * LIMIT).where == "link"
+
+
 def test_before_the_time_is_over_nothing_has_stalled() -> None:
     for facts in (WORKING, BUSY, WORKING._replace(is_lost=True), WORKING._replace(newest=9)):
         assert Looks(newest=None).all(facts, LIMIT) == {None}
@@ -214,6 +221,72 @@ def test_a_stall_may_be_attributed_to_another_place(is_busy: bool) -> None:
     looks.watch.clear()
     looks.watch.attribute("handler", "it waits")
     assert looks.watch.stall is None
+
+
+def test_before_the_first_look_nothing_is_known_and_nobody_is_asked() -> None:
+    watch = PartitionWatch("0", LIMIT)
+    assert (watch.arrivals, watch.is_behind, watch.stall) == (0, False, None)
+    assert watch.question_due(1e9) is None
+
+
+def test_looks_are_counted_at_which_more_has_arrived() -> None:
+    watch, counts = PartitionWatch("0", LIMIT), []
+    for now, arrived in enumerate([0, 0, 1, 1, 5]):
+        watch.look(WORKING._replace(arrived=arrived), None, float(now))
+        counts.append(watch.arrivals)
+    assert counts == [1, 1, 2, 2, 3]
+
+
+def test_the_hub_is_asked_half_the_time_after_the_last_event_and_after_each_question() -> None:
+    watch = PartitionWatch("0", LIMIT)
+    watch.look(WORKING, None, 0.0)
+    assert watch.question_due(LIMIT / 2 - 1) is None
+    assert watch.question_due(LIMIT / 2) == LIMIT / 2
+    watch.asked(60.0)
+    assert watch.question_due(109.0) is None
+    assert watch.question_due(111.0) == 110.0
+
+
+def test_a_partition_is_behind_as_long_as_the_hub_has_more() -> None:
+    watch = PartitionWatch("0", LIMIT)
+    for facts, is_behind in (
+        (Facts(newest=9), False),
+        (Facts(reached=8, newest=9), True),
+        (Facts(reached=9, newest=9), False),
+    ):
+        watch.look(facts, None, 0.0)
+        assert watch.is_behind is is_behind
+
+
+def test_a_stall_says_what_is_known_and_for_how_long() -> None:
+    def reason(facts: Facts, silent_since: float | None = None) -> str:
+        watch = PartitionWatch("0", LIMIT)
+        watch.look(facts, silent_since, 0.0)
+        stall = watch.look(facts, silent_since, LIMIT + 20)
+        assert stall is not None
+        assert str(stall) == f"partition 0 has stalled ({stall.where}): {stall.reason}"
+        return stall.reason
+
+    assert reason(WORKING, 0.0) == ("no event arrives, and the hub answers no question for 120 s")
+    assert reason(WORKING._replace(newest=9)) == (
+        "the hub has events up to 9, and none has arrived after 6 for 120 s"
+    )
+    assert reason(BUSY) == "events were received, and none was finished for 120 s"
+    assert reason(BUSY._replace(trying=frozenset({1}))) == (
+        "the store has confirmed no write for 120 s"
+    )
+    assert reason(WORKING._replace(is_lost=True)) == (
+        "the client has stopped receiving, and keeps the partition for 120 s"
+    )
+
+
+def test_a_time_limit_below_a_second_is_kept() -> None:
+    watch = PartitionWatch("0", 0.5)
+    watch.look(BUSY, None, 0.0)
+    assert watch.look(BUSY, None, 0.4) is None
+    assert watch.look(BUSY, None, 0.5) == Stall(
+        *("0", "handler", 0.5, "events were received, and none was finished for 0 s")
+    )
 
 
 steps = st.tuples(st.floats(0, LIMIT * 0.49), st.booleans(), st.integers(0, 20))

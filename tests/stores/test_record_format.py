@@ -12,6 +12,7 @@ from eventhub_checkpoints.stores.record_format import (
     checkpoint_of,
     checkpoint_of_columns,
     decimal_int64,
+    is_row,
     owner_of,
 )
 
@@ -92,6 +93,7 @@ def test_a_position_in_columns_is_read_whatever_their_types(
         ({"owner_id": "me"}, "me"),
         ({"ownerid": ""}, ""),
         ({"ownerid": None}, ""),
+        ({"OwnerId": None}, ""),
         ({"ownerid": "null"}, ""),
         ({}, ""),
         ({"OwnerId": "theirs", "ownerid": "me"}, "me"),
@@ -101,9 +103,43 @@ def test_an_owner_is_read_in_every_dialect(fields: Fields, owner: str) -> None:
     assert owner_of(fields) == owner
 
 
+@pytest.mark.parametrize(
+    ("partition_id", "fields", "expected"),
+    [
+        ("0", {"ownerid": "me"}, True),
+        ("0", {}, True),
+        ("", {"ownerid": "me"}, False),
+        ("0/deeper", {"ownerid": "me"}, False),
+        ("0", {"hdi_isfolder": "true"}, False),
+    ],
+)
+def test_what_is_listed_is_the_row_of_a_partition(
+    partition_id: str, fields: Fields, expected: bool
+) -> None:
+    assert is_row(partition_id, fields) is expected
+
+
+def test_a_checkpoint_is_of_its_scope_and_partition_with_its_version_and_time() -> None:
+    fields = {"offset": "5", "sequencenumber": "7"}
+    expected = Checkpoint(SCOPE, "3", "5", 7, "version", 12.0)
+    for row in (
+        checkpoint_of(SCOPE, "3", fields, "version", 12.0),
+        checkpoint_of_columns(SCOPE, "3", "5", 7, "version", 12.0),
+    ):
+        assert row == expected
+        assert row.last_modified_time == 12.0
+    assert checkpoint_of(SCOPE, "3", fields, "version").last_modified_time is None
+
+
 @given(st.integers(-(2**63), 2**63 - 1))
 def test_every_int64_is_read_as_written(number: int) -> None:
     assert decimal_int64(str(number)) == number
+
+
+def test_the_least_and_the_most_int64_are_read() -> None:
+    for number in (-(2**63), 2**63 - 1):
+        assert decimal_int64(str(number)) == number
+        assert decimal_int64(str(number + (1 if number > 0 else -1))) is None
 
 
 @given(st.integers(min_value=2**63) | st.integers(max_value=-(2**63) - 1))

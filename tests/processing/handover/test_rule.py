@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from eventhub_checkpoints.processing.handover import Answer, GroupHandover, Wish
 
 LIMIT = 60.0
@@ -60,6 +62,45 @@ def test_a_wish_row_names_both_and_replaces_the_wish_that_was_there() -> None:
     assert "etag" not in Wish.row(claim, "g~wishes", "owner", None)
     assert claim["owner_id"] == "thief"
     assert Wish.from_row(row) == Wish("thief", "owner", NOW, "etag")
+
+
+def test_a_wish_for_a_claim_without_an_etag_has_none() -> None:
+    claim = {"owner_id": "thief", "partition_id": "0", "consumer_group": "g"}
+    assert Wish.row(claim, "g~wishes", "owner", None) == {
+        "owner_id": "thief>owner",
+        "partition_id": "0",
+        "consumer_group": "g~wishes",
+    }
+
+
+@pytest.mark.parametrize("owner_id", [None, "", "probe", ">", "thief>", ">owner"])
+def test_a_row_without_who_asks_and_who_is_asked_is_no_wish(owner_id: str | None) -> None:
+    row = owned("any") | {"owner_id": owner_id}
+    assert Wish.from_row(row) is None
+    wishes = [row, wished("thief", "owner", "1")]
+    _, owners = client("other", [owned("owner"), owned("owner", "1")], wishes)
+    assert owners == {"0": "owner", "1": "thief"}
+
+
+def test_a_wish_of_a_store_without_etags_is_one() -> None:
+    wish = wished("thief", "owner")
+    del wish["etag"]
+    _, owners = client("other", [owned("owner")], [wish])
+    assert owners == {"0": "thief"}
+
+
+def test_an_ownership_expires_after_its_time_and_not_at_it() -> None:
+    group, _ = client("thief", [owned("owner", modified=NOW - LIMIT)], [])
+    assert group.answer("0", "thief", NOW) is Answer.ASK
+    assert group.answer("0", "thief", NOW + 0.1) is Answer.CLAIM
+
+
+def test_what_a_client_has_closed_is_released_until_it_is_proposed_again() -> None:
+    group, _ = client("owner", [owned("owner")], [])
+    group.closed("0")
+    assert group.released == {"0"}
+    assert group.answer("0", "owner", NOW) is Answer.CLAIM
+    assert group.released == set()
 
 
 def test_a_row_that_is_no_wish_is_ignored() -> None:
@@ -139,6 +180,7 @@ def test_who_let_a_partition_go_leaves_it_to_the_thief_for_a_while() -> None:
     group, _ = client("owner", [owned("owner")], wishes)
     assert group.answer("0", "owner", NOW) is Answer.KEEP
     assert shown(group, [owned("")], wishes) == {"0": "thief"}
+    assert shown(group, [owned("")], wishes, NOW + LIMIT / 3 - 1) == {"0": "thief"}
     assert shown(group, [owned("")], wishes, NOW + LIMIT / 3) == {"0": ""}
     assert group.answer("0", "owner", NOW + LIMIT / 3) is Answer.CLAIM
 
