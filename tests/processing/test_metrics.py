@@ -13,6 +13,7 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
 from eventhub_checkpoints import Checkpointer, MemoryCheckpointStore, every
 from eventhub_checkpoints.processing.statistics import create_instruments
+from waiting import LIMIT
 
 NAMES = {"saved", "refused", "failed", "pending", "lag_events", "lag_seconds"}
 NAMES |= {"stalls", "stalled_seconds"}
@@ -105,6 +106,6 @@ assert store.claim_ownership([{**names, "owner_id": "me"}])
 assert store.list_checkpoints("ns", "orders", "g")[0]["sequence_number"] == 7
 """
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=LIMIT, check=False
     )
     assert done.returncode == 0, done.stderr

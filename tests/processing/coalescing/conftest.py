@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -15,7 +16,7 @@ from eventhub_checkpoints.conformance.clients import Client, Loop
 from eventhub_checkpoints.processing.policy import Policy
 from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.stores.memory.rows import MemoryRows
-from simulated_time import POLL, simulation
+from simulated_time import DIGITS, POLL, simulation
 from variants import SIMULATED
 from waiting import LIMIT, eventually
 
@@ -154,6 +155,13 @@ class Kept(Client):
 
     def flush(self) -> bool:
         return bool(self.call("flush"))
+
+    @staticmethod
+    def seconds(call: Callable[[], object]) -> float:
+        """How long a call takes."""
+        began = time.monotonic()
+        call()
+        return round(time.monotonic() - began, DIGITS)
 
     def entered(self) -> None:
         """Wait until a write has begun."""

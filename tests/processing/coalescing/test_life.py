@@ -3,23 +3,15 @@
 import asyncio
 import random
 import threading
-import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from eventhub_checkpoints import StoreUnavailableError, every
 from eventhub_checkpoints.conformance.harness import race
-from simulated_time import DIGITS, POLL
+from simulated_time import POLL
 from variants import LONG_SYNC, SIMULATED
 from waiting import LIMIT
-
-
-def seconds(call: Callable[[], object]) -> float:
-    began = time.monotonic()
-    call()
-    return round(time.monotonic() - began, DIGITS)
 
 
 def test_a_list_shows_what_was_noted(kept) -> None:
@@ -140,12 +132,12 @@ def test_a_store_below_that_hangs_holds_nobody_for_long(make, wait, forward_only
     for partition_id in ("0", "1", *(str(number) for number in range(2, 70))):
         kept.save(partition_id, 7)
     took = [
-        seconds(kept.list_checkpoints),
-        seconds(kept.flush),
-        seconds(kept.list_ownership),
-        seconds(lambda: kept.take("70", "me")),
-        seconds(lambda: kept.release(won)),
-        seconds(kept.close),
+        kept.seconds(kept.list_checkpoints),
+        kept.seconds(kept.flush),
+        kept.seconds(kept.list_ownership),
+        kept.seconds(lambda: kept.take("70", "me")),
+        kept.seconds(lambda: kept.release(won)),
+        kept.seconds(kept.close),
     ]
     if kept.is_aio:
         # The list and the claim of others take no time; without the claim of partition 0, a store

@@ -11,12 +11,9 @@ from eventhub_checkpoints import ConfigurationError
 from simulated_time import POLL
 from variants import (
     EVERY_CLIENT,
-    LONG_AIO,
-    LONG_SYNC,
     ONLY_CODE,
     REAL_AIO,
     REAL_CLIENTS,
-    SIMULATED,
 )
 from waiting import LIMIT, let_pass
 
@@ -63,7 +60,6 @@ class Row:
         return list(range(self.first, LAST + 1)), stored, []
 
 
-@pytest.mark.parametrize("variant", [SIMULATED, LONG_SYNC, LONG_AIO], indirect=True)
 @pytest.mark.parametrize("from_saved", [False, True])
 def test_the_table_of_eight_rows(runs: Any, wait: Any, from_saved: bool) -> None:
     offset = runs.publish(SAVED + 1)
