@@ -68,10 +68,18 @@ def real_time(tree: ast.Module) -> set[str]:
     } & REAL
 
 
-def offences(tree: ast.Module, *, has_tests: bool = True) -> Iterator[tuple[int, str]]:
-    """Lines that sleep or compare readings of a clock."""
+def offences(
+    tree: ast.Module, *, has_tests: bool = True, simulated: bool = False
+) -> Iterator[tuple[int, str]]:
+    """Lines that sleep or compare readings of a clock.
+
+    Args:
+        tree: of the file.
+        has_tests: whether it has tests, and not what long tests share with others.
+        simulated: whether it is only for a simulation; one that imports it is, too.
+    """
     real = real_time(tree) if has_tests else set()
-    simulated = any(
+    simulated |= any(
         isinstance(each, ast.ImportFrom) and each.module == "simulated_time" for each in tree.body
     )
     for statement in in_the_suite(tree):
@@ -115,7 +123,9 @@ def test_only_long_tests_sleep_or_measure() -> None:
         for path in sorted(TESTS.rglob("*.py"))
         if path.relative_to(TESTS).parts[0] not in OTHER_ENVIRONMENTS
         for line, offence in offences(
-            ast.parse(path.read_text()), has_tests=path.name.startswith("test_")
+            ast.parse(path.read_text()),
+            has_tests=path.name.startswith("test_"),
+            simulated=path.name.startswith("simulated_"),
         )
     ]
     assert not found, "\n".join(["not in a test with the marker `long`:", *found])

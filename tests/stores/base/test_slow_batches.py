@@ -9,7 +9,6 @@ import pytest
 from eventhub_checkpoints import StoreError, StoreUnavailableError
 from eventhub_checkpoints.base import seconds_left
 from simulated_time import EPOCH, stall
-from waiting import let_pass
 
 SCOPE = {
     "fully_qualified_namespace": "ns.servicebus.windows.net",
@@ -133,13 +132,13 @@ def test_a_batch_that_is_too_large_for_its_time_keeps_what_it_has_won(make_aio, 
 
 
 def test_a_batch_of_a_backend_that_hangs_is_cut_off(timed, monkeypatch) -> None:
-    store = timed(operation_timeout=2.0)
+    store = timed_store = timed(operation_timeout=2.0)
 
     async def hangs_aio(store: Any, proposals: Any) -> Any:
         await asyncio.sleep(60)
 
     def hangs(store: Any, proposals: Any) -> Any:
-        let_pass(seconds_left())  # a sync driver is told how long it may take
+        timed_store.let_pass(seconds_left())  # a sync driver is told how long it may take
         raise TimeoutError
 
     monkeypatch.setattr(type(store.store), "try_claims", hangs_aio if store.is_aio else hangs)
