@@ -109,7 +109,7 @@ def first_of(position: object, events: list[Message]) -> int:
         return len(events)
     if isinstance(position, datetime):
         after = round(position.timestamp() * 1000)
-        times = [event.message_annotations[PROP_TIMESTAMP] for event in events]
+        times = [(event.message_annotations or {})[PROP_TIMESTAMP] for event in events]
         return sum(each <= after for each in times)
     if isinstance(position, int):
         return position + 1
@@ -123,7 +123,7 @@ class SimulatedClient(EventHubConsumerClient):
 
     def _create_consumer(self, *args: Any, **kwargs: Any) -> EventHubConsumer:
         receiver = super()._create_consumer(*args, **kwargs)
-        receiver.__class__ = SimulatedReceiver
+        receiver.__class__ = SimulatedReceiver  # type: ignore[type-abstract]
         assert isinstance(receiver, SimulatedReceiver)
         receiver.hub, receiver.partition_id = self.hub, args[1]
         return receiver
