@@ -157,6 +157,45 @@ def test_a_number_of_events_is_a_number_of_looks() -> None:
     assert (plan.wake_count, plan.wake_time) == (2000, math.inf)
 
 
+def test_a_look_without_new_events_leaves_the_number_of_events_as_it_is() -> None:
+    plan = every(events=1000, seconds=10).begin(0.0)
+    assert plan.look(0, None, 1.0) is None
+    assert (plan.wake_count, plan.wake_time) == (1000, 10.0)
+    plan.saved(300, 2.0)
+    assert plan.look(300, position(300), 2.0) is None
+    assert (plan.wake_count, plan.wake_time) == (1300, 12.0)
+
+
+def test_a_replay_window_is_looked_at_once_for_a_group_of_events() -> None:
+    plan = trailing(events=640, seconds=640, check_every=320).begin(0.0)
+    assert (plan.wake_count, plan.wake_time) == (1, math.inf), "the first event begins a group"
+    for count, now, wake_count, wake_time in (
+        (1, 5.0, 10, 15.0),
+        (4, 6.0, 10, 15.0),
+        (10, 7.0, 20, 17.0),  # full by events
+        (12, 17.0, 22, 27.0),  # full by time
+        (12, 27.0, 13, 640.0),  # nothing has come: the next event begins the next group
+    ):
+        assert plan.look(count, position(count), now) is None
+        assert (plan.wake_count, plan.wake_time) == (wake_count, wake_time)
+
+
+def test_a_group_of_one_event_ends_with_it_and_needs_no_timer() -> None:
+    for events, count, bounds in ((64, 1, (2, 640.0)), (128, 2, (4, 15.0))):
+        plan = trailing(events=events, seconds=640, check_every=320).begin(0.0)
+        assert plan.look(count, position(count), 5.0) is None
+        assert (plan.wake_count, plan.wake_time) == bounds
+
+
+def test_the_age_of_events_is_checked_on_a_grid_from_the_start_of_the_session() -> None:
+    plan = trailing(events=1000, seconds=30, check_every=10).begin(7.0)
+    for now in (8.0, 36.9):
+        assert plan.look(1, position(1), now) is None
+    due = plan.look(1, position(1), 37.0)
+    assert due is not None
+    assert due.count == 1
+
+
 def test_the_first_event_after_an_idle_time_is_saved_at_once() -> None:
     assert saves_of_the_plan(every(events=1000, seconds=10), [300, 301, 302], 400) == [
         (300, 1),
@@ -241,6 +280,16 @@ def test_what_is_no_time_is_refused(seconds: Any) -> None:
     with pytest.raises(ConfigurationError) as failure:
         trailing(events=5, seconds=1e9, check_every=seconds)
     assert str(failure.value) == f"check_every{said}"
+
+
+def test_the_shortest_and_the_longest_time_are_taken() -> None:
+    for seconds in (0.001, 1e9):
+        assert repr(every(seconds=seconds)) == f"every(seconds={seconds!r})"
+
+
+def test_a_window_is_checked_twice_in_its_time_where_nothing_else_is_said() -> None:
+    assert trailing(events=9, seconds=4) == trailing(events=9, seconds=4, check_every=2)
+    assert trailing(events=9, seconds=0.001) == trailing(events=9, seconds=0.001, check_every=0.001)
 
 
 def test_a_window_is_checked_at_least_once_in_its_time() -> None:

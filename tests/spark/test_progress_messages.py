@@ -50,7 +50,8 @@ def test_a_partition_whose_end_lies_before_its_offset_is_not_behind() -> None:
 
 def test_of_several_sources_the_one_of_the_hub_counts() -> None:
     progress = progress_of(
-        ({"a": {"0": 5}}, {"a": {"0": 6}}), ({"B": {"0": 5}}, {"x": {"0": 1}, "b": {"0": 8}})
+        ({"a": {"0": 5}}, {"a": {"0": 6}}),
+        ({"x": {"0": 1}, "B": {"0": 5}}, {"x": {"0": 1}, "b": {"0": 8}}),
     )
     assert behind_latest(progress, "a") == BehindLatest({"0": 1})
     assert behind_latest(progress, "b") == BehindLatest({"0": 3})
@@ -76,6 +77,15 @@ def test_the_offset_of_a_single_source_does_not_contain_the_end() -> None:
     assert said({"hub": {"0": 5}}, "hub", behind_latest) == (
         "only a whole StreamingQueryProgress contains the end of the hub; pass query.lastProgress"
     )
+
+
+def test_a_source_of_several_topics_is_read_for_one() -> None:
+    end = {"x": {"0": 1}, "Orders": {"0": 5}}
+    assert parse_progress(progress_of((end, None)), "orders") == {"0": 4}
+
+
+def test_an_offset_that_is_text_within_text_is_none() -> None:
+    assert said(json.dumps('{"0":5}'), "hub").startswith("the progress is not an offset")
 
 
 @pytest.mark.parametrize("read", [parse_progress, behind_latest])

@@ -34,6 +34,8 @@ COPIED = ("tests", "tools", "benchmarks", "pyproject.toml")
 """What the tests need beside the source."""
 MEMORY = 8 << 30
 """Bytes: a mutant may build a list without end until its time is up."""
+CACHES = ("lru_cache", "cache")
+"""Decorators that would still return what the unchanged function has returned."""
 LEFT_ALONE = {"abstractmethod", "classmethod", "staticmethod"}
 """Decorators that mutmut knows, and one of functions without a body."""
 
@@ -169,6 +171,8 @@ def undecorated(source: str) -> str:
         assert function.end_lineno is not None
         calls = f"{function.name}"
         for decorator in reversed(decorators):
+            if decorator.startswith(CACHES):
+                continue
             calls = f"{decorator}({calls})"
         indent = " " * function.col_offset
         rows.insert(function.end_lineno, f"{indent}{function.name} = {calls}")

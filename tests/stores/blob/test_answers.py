@@ -88,6 +88,7 @@ def test_a_list_has_the_rows_and_a_sentence_for_each_blob_that_is_none() -> None
         Checkpoint(SCOPE, "0", "1", 5, "0x1", MODIFIED.timestamp()),
         Checkpoint(SCOPE, "3", "2", 6, "0x1", MODIFIED.timestamp()),
     ]
+    assert {row.last_modified_time for row in found.rows} == {MODIFIED.timestamp()}
     assert found.server_now == 7.0
     assert found.skipped == [
         f"blob '{name}' was left out: it is not a readable record"

@@ -115,6 +115,7 @@ WHERE = "container 'positions' of https://account.blob.core.windows.net"
         (401, "InvalidAuthenticationInfo", StoreAccessError, "refused to write"),
         (400, "InvalidAuthenticationInfo", StoreAccessError, "refused to write"),
         (403, "", StoreAccessError, "(403)"),
+        (401, "", StoreAccessError, "(401)"),
         (408, "", StoreUnavailableError, "answered 408"),
         (429, "TooManyRequests", StoreUnavailableError, "429 TooManyRequests"),
         (500, "OperationTimedOut", StoreUnavailableError, "500 OperationTimedOut"),
@@ -150,7 +151,8 @@ def test_a_refusal_names_the_right_that_is_missing(operation: str, right: str) -
 
 
 def test_an_etag_is_the_same_with_and_without_quotes() -> None:
-    assert bare_etag('"0x1D4B"') == bare_etag("0x1D4B") == "0x1D4B"
+    for bare in ("0x1D4B", "X1X"):
+        assert bare_etag(f'"{bare}"') == bare_etag(bare) == bare
 
 
 def test_a_date_is_epoch_seconds() -> None:
