@@ -324,7 +324,10 @@ class Stage:
             return self._loop.begin(function(*args))
         if self.is_aio:
             return asyncio.run_coroutine_threadsafe(function(*args), self._loop._loop)
-        return self._opened.enter_context(ThreadPoolExecutor(1)).submit(function, *args)
+        pool = ThreadPoolExecutor(1)
+        begun = pool.submit(function, *args)
+        pool.shutdown(wait=False)  # its thread ends with the call
+        return begun
 
     @property
     def namespace(self) -> str:
