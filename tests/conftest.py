@@ -35,6 +35,7 @@ from eventhub_checkpoints.records import Scope
 from examples import register_profiles
 from fault_proxy import FaultProxy
 from shared_servers import Borrowed, SharedServers
+from variants import SIMULATED
 from waiting import eventually
 
 register_profiles()
@@ -118,10 +119,6 @@ LONGEST = (
     "processing/",
 )
 """Where the longest tests are: they begin first, so that no process is left alone with one."""
-SHARED_SESSIONS = ("tests/spark/exactly_once/", "tests/spark/")
-"""Folders whose tests one process runs: each process that runs some has a Java VM to warm up."""
-
-
 SHARED = pytest.StashKey[SharedServers]()
 """In the process that starts the others: the servers of the run."""
 BORROWED = pytest.StashKey[Borrowed]()
@@ -152,21 +149,6 @@ def pytest_configure_node(node: Any) -> None:
 
 def pytest_report_header() -> list[str]:
     return campaigns.header()
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Give a process whole files, as `--dist loadfile` does, and folders that share a session."""
-    if config.getvalue("dist") != "loadfile":
-        return None
-    from xdist.scheduler import LoadFileScheduling  # may not be installed
-
-    class Scheduling(LoadFileScheduling):
-        def _split_scope(self, nodeid: str) -> str:
-            sharing = (folder for folder in SHARED_SESSIONS if nodeid.startswith(folder))
-            return next(sharing, super()._split_scope(nodeid))
-
-    return Scheduling(config, log)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -272,6 +254,12 @@ the local hub itself leaves none is seen in `localhub/test_command.py`.
 """
 
 
+def is_simulated(item: pytest.Item) -> bool:
+    """Whether a test's client runs on the simulated clock, so that it waits for nothing."""
+    callspec = getattr(item, "callspec", None)
+    return callspec is not None and callspec.params.get("variant") == SIMULATED
+
+
 @pytest.hookimpl(tryfirst=True)  # before `-m` chooses
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests that `tox -e fast` leaves out, where the file does not, and the forgetful."""
@@ -287,7 +275,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         asked = set(getattr(item, "fixturenames", ()))
         if "servers" in asked:
             item.add_marker(pytest.mark.server)
-        if asked & WAITING or any(fnmatch(path, f"{pattern}*") for pattern in WAITING_FOLDERS):
+        if (asked & WAITING and not is_simulated(item)) or any(
+            fnmatch(path, f"{pattern}*") for pattern in WAITING_FOLDERS
+        ):
             item.add_marker(pytest.mark.waits)
         if path.startswith(FORGETFUL):
             for message in ("unclosed", "loop is closed"):
