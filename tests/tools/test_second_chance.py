@@ -18,7 +18,7 @@ def test_it():
         seen.touch()
         raise OSError
 """
-pytestmark = pytest.mark.waits
+pytestmark = pytest.mark.long
 
 
 @pytest.mark.parametrize(

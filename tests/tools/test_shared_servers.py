@@ -28,7 +28,7 @@ def noted():
 def other_has_noted():
     eventually(lambda: len(noted()) >= 2, {LIMIT})
 """
-pytestmark = pytest.mark.waits
+pytestmark = pytest.mark.long
 
 
 class Run:

@@ -75,6 +75,7 @@ def test_a_store_that_no_other_process_reaches_is_refused(capsys) -> None:
     assert "invalid choice" in capsys.readouterr().err
 
 
+@pytest.mark.long  # memory is measured: other tests of this process would disturb it
 def test_simulated_consumers_keep_the_same_memory() -> None:
     day = run_day(24.0 if IS_CAMPAIGN else 0.4, seed=1)
     if not IS_CAMPAIGN:
@@ -85,6 +86,7 @@ def test_simulated_consumers_keep_the_same_memory() -> None:
     assert last[1] < first[1] * 1.2 + 100
 
 
+@pytest.mark.long
 def test_the_command_prints_the_seed_and_the_trend_of_a_day(capsys) -> None:
     command.main(["day", "--hours", "0.1", "--seed", "7"])
     printed = capsys.readouterr().out

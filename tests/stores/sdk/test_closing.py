@@ -2,7 +2,10 @@
 
 from typing import Any
 
+import pytest
 
+
+@pytest.mark.long  # a sync client ends its pause of 30 s before it closes
 def test_a_client_releases_its_partitions_after_the_store_was_closed(
     site: Any, blob_container: Any, stored: Any, wait: Any
 ) -> None:
