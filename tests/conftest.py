@@ -104,18 +104,12 @@ WAITING_FOLDERS = (
 """Paths below which nearly every test waits for one, or for a process."""
 
 LONGEST = (
-    "spark/exactly_once/",
-    "spark/",
-    "processing/starting/test_processor_starts",
     "stores/backends/test_conformance",
-    "processing/starting/test_processor_positions",
-    "test_samples",
+    "spark/test_smoke",
     "test_docs_blocks",
-    "chaos/test_interruptions",
-    "tools/test_benchmarks",
-    "cli/test_demo",
-    "stores/backends/test_clients",
-    "chaos/",
+    "stores/sdk/",
+    "stores/sql/",
+    "cli/",
     "processing/",
 )
 """Where the longest tests are: they begin first, so that no process is left alone with one."""
