@@ -9,6 +9,9 @@ A mutant that no test notices survives. It is either a hole in the tests or equi
 that no caller can observe. `equivalents.toml` has those that were read, each with its reason; the
 run fails if another survives, and if one in the list no longer does.
 
+mutmut changes functions only: constants and defaults of fields stay as they are. Values that tests
+build while they are imported are those of the unchanged module, so a test builds its own.
+
 What is tried stays in `.mutants/`; there, `mutmut browse` shows the mutants of a module.
 """
 
