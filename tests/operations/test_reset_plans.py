@@ -143,8 +143,10 @@ def test_an_event_that_has_just_expired_has_no_offset() -> None:
     assert offsets_of(hub, {"0": 40}, 8.0) == {"0": ""}
 
 
-@pytest.mark.parametrize(("offset", "text"), [("o1", "o1"), ("", ""), (None, "")])
-def test_an_offset_is_read_as_text(offset: str | None, text: str) -> None:
+@pytest.mark.parametrize(
+    ("offset", "text"), [("o1", "o1"), (b"o1", "o1"), ("", ""), (b"", ""), (None, "")]
+)
+def test_an_offset_is_read_as_text(offset: Any, text: str) -> None:
     hub = hub_of(held("0", 0, 5))
     hub.offsets = {"0": {1: offset}}
     assert offsets_of(hub, {"0": 1}, 8.0) == {"0": text}
@@ -172,6 +174,8 @@ def test_a_time_after_the_newest_event_is_the_end_and_says_so() -> None:
         ("0", 100, 170, "o169", ""),
         ("3", 5, 9, "of 8", "no event since then"),
     ]
+    hub.firsts = {"0": 199}
+    assert brief(plans_of(NEWEST, hub=hub, partition_ids=["0"])) == [("0", 100, 199, "o198", "")]
 
 
 def test_a_time_is_a_position_in_time_so_notes_of_numbers_stay() -> None:
@@ -212,6 +216,8 @@ def test_a_query_that_does_not_return_is_named_by_its_partition() -> None:
     silent = "partition 0 of ns/orders gave no answer within 0 s"
     with pytest.raises(HubUnavailableError, match=silent):
         numbers_at(hub, group_of(), hub.partitions, EARLIER, -1.0)
+    with pytest.raises(HubUnavailableError, match=silent.replace("0 s", "1 s")):
+        offsets_of(hub, {"0": 150}, 0.01)
     released.set()
 
 
@@ -248,6 +254,16 @@ def test_a_note_says_what_the_operator_should_know() -> None:
     assert plan_partition(7, held("0", 5, 10), CLOSED).with_offset("o6").note == (
         "closed by ehcp move: another store has the position"
     )
+
+
+def test_a_plan_knows_what_was_and_what_is_still_to_be_read_of_the_hub() -> None:
+    before = Position(6, "any")
+    plan = plan_partition(9, held("0", 5, 10), before)
+    assert (plan.before, plan.old, plan.new) == (before, 7, 9)
+    assert (plan.after, plan.needs_offset) == (Position(8, ""), True)
+    plan = plan_partition("current", held("0", 5, 10), None)
+    assert (plan.before, plan.old, plan.new) == (None, 5, 10)
+    assert (plan.after, plan.needs_offset) == (Position(9, "of 9"), False)
 
 
 def test_the_first_retained_event_needs_no_offset_even_of_an_empty_partition() -> None:
@@ -298,7 +314,7 @@ def test_what_is_no_duration_or_time_is_refused_with_what_is_expected() -> None:
             "the duration is '1 day'; expected ISO 8601 without years and months, such as P1DT2H "
             "or PT30M",
         ),
-        ("P36601D", "the duration 'P36601D' is longer than 100 years"),
+        ("P36600DT1S", "the duration 'P36600DT1S' is longer than 100 years"),
     ):
         with pytest.raises(ConfigurationError) as failure:
             duration_of(text)

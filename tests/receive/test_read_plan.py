@@ -20,6 +20,7 @@ from eventhub_checkpoints.receive.read_plan import (
     CheckpointPosition,
     PartitionPositions,
     ReadPlan,
+    ahead_of_end,
     at_hand,
     checked_missing,
     created_again,
@@ -117,6 +118,25 @@ def test_a_start_behind_the_end_of_the_hub_is_data_loss() -> None:
     assert "201 lies behind" in said(DataLossError, start=201, until=150, partition_ids=["0"])
 
 
+def test_a_start_that_has_expired_is_data_loss() -> None:
+    assert said(DataLossError, start=40, partition_ids=["0"]) == str(
+        expired(HUB, 40, HUB.partitions["0"])
+    )
+
+
+def test_an_end_behind_that_of_the_hub_is_data_loss(caplog: pytest.LogCaptureFixture) -> None:
+    message = str(ahead_of_end(HUB, 201, HUB.partitions["0"]))
+    assert said(DataLossError, until=201, partition_ids=["0"]) == message
+    assert planned(until=201, partition_ids=["0"], settings=GO_ON)[0] == [("0", 100, 200)]
+    assert caplog.messages == [message]
+
+
+def test_a_checkpoint_without_a_position_is_refused() -> None:
+    assert said(ConfigurationError, stored={"0": {"offset": None}}) == (
+        "the checkpoint of partition 0 has neither a sequence number nor an offset"
+    )
+
+
 def test_a_checkpoint_behind_the_end_of_the_hub_is_data_loss() -> None:
     stored = {"0": {"sequence_number": 200}}
     assert "201 lies behind" in said(DataLossError, stored=stored, partition_ids=["0"])
@@ -194,6 +214,13 @@ def test_what_is_no_position_is_refused_with_what_is_expected() -> None:
             "partition id"
         )
         assert "'x'; expected decimal numbers" in said(ConfigurationError, **{name: {"x": 5}})
+
+
+def test_one_position_is_that_of_every_partition() -> None:
+    position = EventPosition.from_sequence_number(5, inclusive=True)
+    found = PartitionPositions.checked("until", 5)
+    assert found == PartitionPositions("until", position)
+    assert found.of("0") == found.of("3") == position
 
 
 def test_positions_of_partitions_are_kept_in_numeric_order() -> None:

@@ -142,6 +142,11 @@ def test_the_least_and_the_most_int64_are_read() -> None:
         assert decimal_int64(str(number + (1 if number > 0 else -1))) is None
 
 
+def test_a_number_has_at_most_19_digits_whatever_it_is() -> None:
+    assert decimal_int64(f"{5:019}") == 5
+    assert decimal_int64(f"{5:020}") is None
+
+
 @given(st.integers(min_value=2**63) | st.integers(max_value=-(2**63) - 1))
 def test_no_longer_number_is_read(number: int) -> None:
     assert decimal_int64(str(number)) is None

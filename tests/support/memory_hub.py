@@ -10,7 +10,7 @@ from azure.eventhub import EventData
 from eventhub_checkpoints.receive import PartitionProperties, ReadSettings
 from eventhub_checkpoints.receive.address import Address, HubProperties, HubQueries, Stream
 from eventhub_checkpoints.receive.amqp.events import columns_of
-from eventhub_checkpoints.receive.columns import Columns
+from eventhub_checkpoints.receive.columns import Columns, Text
 
 NEWEST = datetime(2026, 11, 21, 10, tzinfo=UTC)
 
@@ -40,7 +40,7 @@ class _Queries(HubQueries):
 class _Stream(Stream):
     """Delivers the events of a range at once, and then says that it has reached the end."""
 
-    def __init__(self, offsets: Mapping[int, str | None], until: int) -> None:
+    def __init__(self, offsets: Mapping[int, Text | None], until: int) -> None:
         self._offsets, self._until, self._reached = offsets, until, 0
 
     @property
@@ -49,14 +49,14 @@ class _Stream(Stream):
 
     def next(self, timeout: float) -> Columns | None:
         events = []
-        for number, offset in self._offsets.items():
+        for number in self._offsets:
             event = EventData(b"")
             event.raw_amqp_message.annotations = {b"x-opt-sequence-number": number}
-            if offset is not None:
-                event.raw_amqp_message.annotations[b"x-opt-offset"] = offset
             events.append(event)
+        columns = columns_of(events)
+        columns.offsets = [*self._offsets.values()]
         self._offsets, self._reached = {}, self._until
-        return columns_of(events)
+        return columns
 
     def close(self) -> None:
         """Nothing is open."""
@@ -77,7 +77,7 @@ class MemoryHub(Address):
 
     partitions: dict[str, PartitionProperties]
     firsts: Mapping[str, int | None] = field(default_factory=dict)
-    offsets: Mapping[str, Mapping[int, str | None]] = field(default_factory=dict)
+    offsets: Mapping[str, Mapping[int, Text | None]] = field(default_factory=dict)
     asked: list[Any] = field(default_factory=list)
     looked_up: list[Any] = field(default_factory=list)
     opened: list[Any] = field(default_factory=list)

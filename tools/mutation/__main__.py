@@ -9,6 +9,9 @@ A mutant that no test notices survives. It is either a hole in the tests or equi
 that no caller can observe. `equivalents.toml` has those that were read, each with its reason; the
 run fails if another survives, and if one in the list no longer does.
 
+mutmut changes functions only: constants and defaults of fields stay as they are. Values that tests
+build while they are imported are those of the unchanged module, so a test builds its own.
+
 What is tried stays in `.mutants/`; there, `mutmut browse` shows the mutants of a module.
 """
 
@@ -188,8 +191,9 @@ def run(folder: Path, *arguments: str) -> str:
         cwd=folder,
         capture_output=True,
         text=True,
-        # Each mutant would search all that is installed for plugins of pytest.
-        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        # Each mutant would search all that is installed for plugins of pytest. mutmut keeps the
+        # tests of a function in a set: with this seed they run in the same order every time.
+        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONHASHSEED": "0"},
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY)),
     )
     if ended.returncode:
