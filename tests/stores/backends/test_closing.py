@@ -1,6 +1,9 @@
-"""A store that was closed, on every backend: it refuses, and a late release leaves nothing open."""
+"""A store that is closed, on every backend: it refuses, and late calls leave nothing open."""
 
+import asyncio
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,7 +13,7 @@ import pytest
 from backends import Backend, Place, Variant
 from eventhub_checkpoints import Scope, StoreError
 from eventhub_checkpoints.conformance.clients import Client, Loop
-from waiting import eventually
+from waiting import LIMIT, eventually
 
 
 def open_files() -> int:
@@ -55,6 +58,54 @@ def test_a_closed_store_refuses_every_call_but_a_release(
     assert other.saved("0") is None
     other.close()
     client.close()
+
+
+def is_refused(client: Client) -> bool:
+    try:
+        client.list_ownership()
+    except StoreError as error:
+        return "is closed" in str(error)
+    return False
+
+
+def test_a_call_that_is_under_way_ends_before_the_store_is_closed(
+    backend: Backend, shared_place: Place, variant: Variant, loop: Loop, scope: Scope
+) -> None:
+    warm = Client(shared_place.open(variant), scope, loop)  # drivers keep threads and pipes
+    assert warm.saved("0") is None
+    warm.close()
+    before = open_files()
+    store = shared_place.open(variant)
+    client = Client(store, scope, loop)
+    client.set(operation_timeout=LIMIT, write_timeout=LIMIT)
+    entered, gate = threading.Event(), threading.Event()
+    write: Any = store.write_checkpoint
+
+    def held(*args: Any) -> Any:
+        entered.set()
+        assert gate.wait(LIMIT)
+        return write(*args)
+
+    async def held_task(*args: Any) -> Any:
+        entered.set()
+        assert await asyncio.to_thread(gate.wait, LIMIT)
+        return await write(*args)
+
+    store.write_checkpoint = held if variant == "sync" else held_task
+    with ThreadPoolExecutor() as pool:
+        try:
+            saving = pool.submit(client.save, "0", 5)
+            assert entered.wait(LIMIT)
+            closing = pool.submit(client.close)
+            eventually(partial(is_refused, client))
+        finally:
+            gate.set()
+        saving.result(LIMIT)
+        closing.result(LIMIT)
+    eventually(lambda: open_files() <= before)
+    other = Client(shared_place.open(variant), scope, loop)
+    assert other.position("0") == 5
+    other.close()
 
 
 def test_late_releases_leave_nothing_open(

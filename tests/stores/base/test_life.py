@@ -1,6 +1,8 @@
 """A store's life: opened once, verified, shared by threads, forked, closed."""
 
+import asyncio
 from collections.abc import Generator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -10,12 +12,13 @@ from eventhub_checkpoints import (
     MemoryCheckpointStore,
     Scope,
     StoreAccessError,
+    StoreError,
     StoreNotReadyError,
     StoreUnavailableError,
 )
 from eventhub_checkpoints.aio import MemoryCheckpointStore as AioMemoryCheckpointStore
 from forks import in_a_child
-from waiting import LIMIT
+from waiting import LIMIT, eventually
 
 PROBE = Scope("eventhub-checkpoints", "verify", "probe")
 NO_ANSWER = StoreUnavailableError("no answer")
@@ -254,3 +257,94 @@ def test_a_lock_that_a_thread_held_at_the_fork_is_free_in_the_child(
     subject.ended(call)
     assert status == 0
     subject.update(3)
+
+
+def is_closed(store: Any) -> bool:
+    """Whether a call is refused because of that."""
+    try:
+        store.list_ownership()
+    except StoreError as refusal:
+        return "is closed: close a store after the client" in str(refusal)
+    return False
+
+
+@pytest.mark.parametrize(
+    ("hook", "method"),
+    [
+        ("open", "list_checkpoints"),
+        ("read_checkpoints", "list_checkpoints"),
+        ("write_checkpoint", "update_checkpoint"),
+    ],
+)
+def test_closing_waits_for_what_the_backend_is_being_asked(timed, make_fault, hook, method) -> None:
+    store = timed()
+    slow = store.faults.plan(hook, make_fault(seconds=2.0))
+    is_write = method == "update_checkpoint"
+    call = store.begin_update(7) if is_write else store.begin(method, *store.scope)
+    store.until(slow.entered)
+    with store.takes(2.0):
+        store.run("close")
+    assert store.faults.running == 0
+    if hook == "open":
+        with pytest.raises(StoreError, match="is closed"):
+            store.ended(call)
+    else:
+        store.ended(call)
+    assert store.stored() == (7 if is_write else None)
+
+
+def test_closing_ends_with_the_attempt_that_hangs(timed, make_fault) -> None:
+    store = timed(operation_timeout=4.0, write_timeout=2.0)
+    hung = store.faults.plan("write_checkpoint", make_fault(hangs=True, carried_out=True))
+    update = store.begin_update(7)
+    store.until(hung.entered)
+    with store.takes(1.0):
+        store.run("close")
+    assert store.faults.count("write_checkpoint") == 1
+    with pytest.raises(StoreError, match="is closed"):
+        store.ended(update)
+    assert store.faults.count("write_checkpoint") == 1
+
+
+@pytest.mark.parametrize(("operation", "write"), [(3.0, 2.0), (2.0, 3.0)])
+def test_closing_takes_no_longer_than_the_longer_limit(timed, gate, operation, write) -> None:
+    store = timed(operation_timeout=operation, write_timeout=write)
+    entered, write_checkpoint = type(gate)(), store.store.write_checkpoint
+
+    async def stubborn(*args: Any) -> Any:
+        entered.set()
+        while not gate.is_set():
+            with suppress(asyncio.CancelledError):
+                await gate.opened()
+        return await write_checkpoint(*args)
+
+    def stubborn_sync(*args: Any) -> Any:
+        entered.set()
+        gate.wait()
+        return write_checkpoint(*args)
+
+    store.store.write_checkpoint = stubborn if store.is_aio else stubborn_sync
+    update = store.begin_update(7)
+    try:
+        store.until(entered)
+        with store.takes(3.0):
+            store.run("close")
+    finally:
+        gate.set()
+        store.ended(update)
+
+
+def test_a_release_while_a_store_is_being_closed_uses_what_is_open(store, make_fault, gate) -> None:
+    won = store.take()
+    writing = store.faults.plan("write_checkpoint", make_fault(gate=gate))
+    update = store.begin_update(7, "1")
+    store.until(writing.entered)
+    closing = store.begin("close")
+    eventually(lambda: is_closed(store))
+    assert len(store.claim(won | {"owner_id": ""})) == 1
+    assert store.faults.count("open") == 1
+    assert not closing.done()
+    gate.set()
+    store.ended(update)
+    store.ended(closing)
+    assert (store.stored("1"), store.owner()) == (7, "")

@@ -2,7 +2,10 @@
 
 import resource
 import signal
+import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +123,31 @@ def test_a_lock_that_another_program_holds_is_waited_for(variant: Any, sqlite: A
         other.rollback()
     client.set(write_timeout=LIMIT)
     client.save("0", 2)
+
+
+def test_closing_leaves_no_connection_of_a_call_that_waits_for_a_lock(
+    variant: Any, sqlite: Any
+) -> None:
+    client = variant.open(sqlite)
+    client.save("0", 1)
+    client.call("close")
+    client = variant.open(sqlite, write_timeout=1.0, closes=False)
+    engine = client.store.database._engine
+    core = getattr(engine, "sync_engine", engine)
+    connections, asked = Counter[str](), threading.Event()
+    event.listen(core, "connect", lambda *_: connections.update(opened=1))
+    event.listen(core, "close", lambda *_: connections.update(closed=1))
+    event.listen(core, "before_cursor_execute", lambda *_: asked.set())
+    with sqlite.engine.connect() as other, ThreadPoolExecutor() as pool:
+        other.exec_driver_sql("BEGIN IMMEDIATE")
+        saving = pool.submit(client.save, "0", 2)
+        assert asked.wait(LIMIT)
+        client.call("close")
+        with pytest.raises(StoreError):
+            saving.result(LIMIT)
+        other.rollback()
+    assert connections["opened"] == connections["closed"] > 0
+    assert variant.open(sqlite).position("0") == 1
 
 
 def fill(client: Any) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from contextvars import Context
 from typing import Any, Generic, ParamSpec, TypeVar
 
@@ -22,6 +22,30 @@ in_thread = asyncio.to_thread
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 Arguments = ParamSpec("Arguments")
+
+
+class Running:
+    """Counts the `with` blocks that are being run, in one event loop."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._none_left = asyncio.Event()
+
+    def __enter__(self) -> None:
+        self.count += 1
+        self._none_left.clear()
+
+    def __exit__(self, *_: object) -> None:
+        self.count -= 1
+        if not self.count:
+            self._none_left.set()
+
+    async def ended(self, seconds: float) -> None:
+        """Wait until none is being run, or the time is over."""
+        if self.count:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._none_left.wait()
 
 
 def place() -> object:

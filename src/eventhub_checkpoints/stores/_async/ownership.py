@@ -256,7 +256,7 @@ class OwnershipMethods(HookRunner):
         with self._state_lock:
             self._releasing -= 1
             is_last = self._closed_in == compat.place() and not self._releasing
-        if is_last:
+        if is_last and not self._is_closing:
             try:
                 await self.close()
             except Exception as error:

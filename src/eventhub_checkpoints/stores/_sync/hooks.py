@@ -88,7 +88,7 @@ class Hooks(ABC):
         """
 
     def close(self) -> None:
-        """Close what the store opened. May be called twice; call `super().close()` as well."""
+        """Close what the store opened. May be called twice; call `super().close()` first."""
 
     def drop_connections(self) -> None:
         """Abandon open connections without closing them; `open` is called again.
@@ -179,7 +179,8 @@ class HookRunner(Hooks):
     def _begin_here(self) -> None:
         self._opening = compat.Lock()
         self._write_locks: dict[PartitionState, compat.Lock] = {}
-        self._is_open = False
+        self._running = compat.Running()
+        self._is_open = self._is_closing = False
 
     def try_claims(self, proposals: Sequence[Proposal]) -> Sequence[Won | Lost | Exception]:
         """Claim two or more partitions independently; return answers in the order of the proposals.
@@ -203,19 +204,36 @@ class HookRunner(Hooks):
     def close(self) -> None:
         """Close what the store opened, permanently in this process and event loop.
 
-        Close it after the client. Every later call raises `StoreError`, except the release of an
+        Close it after the client. What the backend is being asked at that moment is waited for,
+        until its time limit. Everything later raises `StoreError`, except the release of an
         ownership, which a client may still be about to make: that connects once more, and closes.
         May be called twice.
         """
-        self._closed_in, self._is_open = compat.place(), False
+        self._closed_in = here = compat.place()
+        if self._place == here and self._running.count:
+            seconds = max(self.settings.operation_timeout, self.settings.write_timeout)
+            self._is_closing = True
+            try:
+                compat.uninterrupted(seconds, self._ended)
+            finally:
+                self._is_closing = False
+        # Not before: a release that opens the store again would abandon connections in use.
+        self._is_open = False
+
+    def _ended(self) -> None:
+        """Wait for the hooks that are being run: they use what is about to be closed."""
+        self._running.ended(seconds_left())
+
+    def _closed_error(self) -> StoreError:
+        return StoreError(
+            f"this {type(self).__name__} is closed: close a store after the client that uses "
+            "it, and open another one to go on"
+        )
 
     def _ready(self, *, is_release: bool = False) -> None:
         is_closed = self._closed_in == (here := compat.place())
         if is_closed and not is_release:
-            raise StoreError(
-                f"this {type(self).__name__} is closed: close a store after the client that uses "
-                "it, and open another one to go on"
-            )
+            raise self._closed_error()
         if self._place != here:
             with self._moving.value:
                 if self._place != here:
@@ -261,11 +279,15 @@ class HookRunner(Hooks):
         attempts = 0
         failure: CheckpointStoreError | None = None
         while True:
-            try:
-                with compat.attempt(seconds or self.settings.operation_timeout):
-                    return hook(*args)
-            except Exception as error:
-                latest = self._mapped(error)
+            with self._running:
+                # Counted before it looks, so that `close` waits for it or is noticed here.
+                if self._closed_in == compat.place() and not self._releasing:
+                    raise self._closed_error()
+                try:
+                    with compat.attempt(seconds or self.settings.operation_timeout):
+                        return hook(*args)
+                except Exception as error:
+                    latest = self._mapped(error)
             # Not raised above, where a hidden error would still be the context of what is raised.
             if not retries or not isinstance(latest, StoreUnavailableError):
                 raise latest

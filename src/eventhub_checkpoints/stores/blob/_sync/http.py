@@ -78,13 +78,16 @@ class HttpConnections:
             arguments |= {"proxy_url": options.proxy, "proxy_headers": headers}
         self._pools = ProxyManager(**arguments) if options.proxy else PoolManager(**arguments)
         self._pools.pool_classes_by_scheme = SAS_POOLS
-        if options.proxy:
-            self._urlopen: Any = self._pools.urlopen
-            self._start = 0
-        else:
+        self._server = "" if options.proxy else options.server
+        self._start = len(self._server)
+        self._open()
+
+    def _open(self) -> None:
+        self._urlopen: Any = self._pools.urlopen
+        if self._server:
             # The manager would parse the URL of each request to find this pool.
-            self._urlopen = self._pools.connection_from_url(options.server).urlopen
-            self._start = len(options.server)
+            self._pool = self._pools.connection_from_url(self._server)
+            self._urlopen = self._pool.urlopen
 
     def send(self, request: Request, url: str) -> Response:
         """Send a request without a body, within the time that the current call has left.
@@ -120,8 +123,12 @@ class HttpConnections:
         return response
 
     def close(self) -> None:
-        """Close the connections."""
+        """Close the connections; a late request opens one of its own."""
+        # The manager only forgets its pools, and this one is referred to here.
+        if self._server:
+            self._pool.close()
         self._pools.clear()
+        self._open()
 
 
 def tls_arguments(options: ConnectionOptions) -> dict[str, Any]:
