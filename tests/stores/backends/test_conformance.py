@@ -123,12 +123,15 @@ def test_a_hung_call_ends_on_the_real_clock(backend: Backend, opening: Opening) 
     assert broken == [[]] * len(hung)
 
 
+def in_turn(names: list[str]) -> pytest.MarkDecorator:
+    """Run a long test once a backend, sync and aio in turn; in a campaign with both."""
+    both = [(name, variant) for name in names for variant in VARIANTS]
+    stores = both if IS_CAMPAIGN else [*zip(names, cycle(VARIANTS), strict=False)]
+    return pytest.mark.parametrize(("backend", "variant"), stores, indirect=["backend"])
+
+
 @pytest.mark.long
-@pytest.mark.parametrize(
-    "backend",
-    [name for name, kind in BACKENDS.items() if "stall" not in kind.lacks],
-    indirect=True,
-)
+@in_turn([name for name, kind in BACKENDS.items() if "stall" not in kind.lacks])
 def test_a_suspended_server_costs_no_more_than_the_limit(
     backend: Backend, opening: Opening
 ) -> None:
@@ -137,15 +140,8 @@ def test_a_suspended_server_costs_no_more_than_the_limit(
     keeps(opening, [check for check in LIMITS if "stall" in check.needs])
 
 
-between_processes = pytest.mark.parametrize(
-    "backend",
-    [name for name, kind in BACKENDS.items() if kind.reaches_processes],
-    indirect=True,
-)
-
-
 @pytest.mark.long
-@between_processes
+@in_turn([name for name, kind in BACKENDS.items() if kind.reaches_processes])
 def test_processes_that_race_for_the_store_find_one_winner(opening: Opening) -> None:
     keeps(opening, BETWEEN_PROCESSES)
 
@@ -155,7 +151,7 @@ def test_processes_that_race_for_the_store_find_one_winner(opening: Opening) -> 
     ("backend", "variant"),
     [(name, variant) for name in BACKENDS for variant in VARIANTS]
     if IS_CAMPAIGN
-    else [("memory", "sync"), ("postgres", "aio")],
+    else [("postgres", "aio")],  # a block of README certifies memory
     indirect=["backend"],
 )
 def test_the_store_is_certified_in_less_than_two_minutes(
