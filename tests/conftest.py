@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from fnmatch import fnmatch
-from functools import cache
+from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -119,23 +119,19 @@ BORROWED = pytest.StashKey[Borrowed]()
 """In one of several processes that share the tests: how it asks for those servers."""
 
 
-def announce(config: pytest.Config) -> Callable[[str], None]:
-    """Return a function that tells what the run starts, while tests run."""
+def announce(config: pytest.Config, text: str) -> None:
+    """Tell on a line of its own what the run starts, while tests run."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
-
-    def line(text: str) -> None:
-        if reporter is not None:
-            reporter.ensure_newline()
-            reporter.write_line(text)
-
-    return line
+    if reporter is not None:
+        reporter.ensure_newline()
+        reporter.write_line(text)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
     """Tell a worker where to ask for servers."""
     if SHARED not in node.config.stash:
-        shared = SharedServers(announce(node.config))
+        shared = SharedServers(partial(announce, node.config))
         node.config.stash[SHARED] = shared
         node.config.add_cleanup(shared.close)
     node.workerinput["servers"] = node.config.stash[SHARED].socket
@@ -310,7 +306,8 @@ def servers(pytestconfig: pytest.Config) -> Iterator[Callable[[str], Backend]]:
             try:
                 if borrowed is not None:
                     return started.enter_context(borrowed.server(name))
-                announce(pytestconfig)(f"{name} starts")
+                if BACKENDS[name].variable:
+                    announce(pytestconfig, f"{name} starts")
                 return started.enter_context(BACKENDS[name]())
             except ServerMissingError as missing:
                 pytest.skip(str(missing))

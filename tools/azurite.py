@@ -4,19 +4,16 @@ import importlib.util
 import os
 import re
 import shutil
-import subprocess
 import tempfile
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from filelock import FileLock
-from platformdirs import user_cache_path
-
 from container import Container, containers_run
+from downloads import DownloadError, cache_folder, download, install_once
 from eventhub_checkpoints.cli.demo.children import Child
 from eventhub_checkpoints.errors import CheckpointStoreError
 from eventhub_checkpoints.stores.blob.protocol import EMULATOR_ACCOUNT, EMULATOR_KEY
@@ -30,32 +27,6 @@ OPTIONS = (
 )
 IMAGE = f"mcr.microsoft.com/azure-storage/azurite:{AZURITE_VERSION}"
 LISTENS = re.compile(r"successfully listens on (https?://\S+)")
-INSTALL_SECONDS = 600
-"""Timeout of one download, and of waiting for another process that does the same."""
-
-
-def cache_folder() -> Path:
-    """Return the download folder: `EVENTHUB_CHECKPOINTS_CACHE`, else the user's cache folder."""
-    folder = os.environ.get("EVENTHUB_CHECKPOINTS_CACHE")
-    return Path(folder) if folder else user_cache_path("eventhub-checkpoints", appauthor=False)
-
-
-def install_once(home: Path, fill: Callable[[Path], None]) -> None:
-    """Create a folder unless it exists; safe for concurrent processes.
-
-    Args:
-        home: the folder; it appears only when complete, even after a kill.
-        fill: called with the path of a folder, which it creates and fills.
-    """
-    home.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(f"{home}.lock", timeout=INSTALL_SECONDS):
-        if home.exists():
-            return
-        with tempfile.TemporaryDirectory(
-            dir=home.parent, prefix="partial-", ignore_cleanup_errors=True
-        ) as partial:
-            fill(Path(partial, "whole"))
-            Path(partial, "whole").rename(home)
 
 
 class AzuriteError(CheckpointStoreError):
@@ -128,19 +99,12 @@ class AzuritePackage:
     def _npm_install(self, prefix: Path) -> None:
         prefix.mkdir()
         words = "install --omit=optional --no-audit --no-fund --no-save --ignore-scripts --prefix"
-        ran = subprocess.run(
-            [*self._node.npm, *words.split(), prefix, f"azurite@{AZURITE_VERSION}"],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=INSTALL_SECONDS,
-            check=False,
-        )
-        if ran.returncode != 0:
+        try:
+            download([*self._node.npm, *words.split(), prefix, f"azurite@{AZURITE_VERSION}"])
+        except DownloadError as failed:
             raise AzuriteError(
-                f"npm could not install azurite {AZURITE_VERSION}:\n{ran.stdout[-2000:]}"
-            )
+                f"npm could not install azurite {AZURITE_VERSION}:\n{failed}"
+            ) from None
 
     def start(self) -> str:
         """Run it on a free port, in memory only; return its endpoint once it listens.

@@ -1,13 +1,12 @@
 """Sets of jars that Maven downloads into the cache folder, complete or not at all."""
 
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from azurite import INSTALL_SECONDS, cache_folder, install_once
+from downloads import DownloadError, cache_folder, download, install_once
 
 POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
@@ -111,15 +110,7 @@ def copy(folder: Path, pom: str) -> None:
     if maven is None:
         raise JarsMissingError("the jars come with Maven, and mvn is not on the PATH")
     (folder / "pom.xml").write_text(pom)
-    ran = subprocess.run(
-        [maven, *COPY.split(), f"-Dmaven.repo.local={folder / 'repository'}"],
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=INSTALL_SECONDS,
-        check=False,
-    )
-    if ran.returncode != 0:
-        raise JarsMissingError(f"Maven failed:\n{ran.stdout[-2000:]}")
+    try:
+        download([maven, *COPY.split(), f"-Dmaven.repo.local={folder / 'repository'}"], cwd=folder)
+    except DownloadError as failed:
+        raise JarsMissingError(f"Maven failed:\n{failed}") from None

@@ -22,9 +22,9 @@ from backends import BACKENDS, Backend, OwnServer, ServerMissingError
 
 @dataclass(frozen=True)
 class Answer:
-    """Answer to a worker: the address of a server, why there is none, or how it ended."""
+    """Answer to a worker: the URL of a server, why there is none, or how it ended."""
 
-    address: str = ""
+    url: str = ""
     missing: str = ""
     ended: str = ""
 
@@ -91,8 +91,8 @@ class SharedServers:
             return
         try:
             self._backends[name] = backend
-            self._announce(f"{name} started for all processes: {backend.address}")
-            started.set_result(Answer(address=backend.address))
+            started.set_result(Answer(url=backend.url))
+            self._announce(f"{name} started for all processes: {backend.url}")
             self._over.wait()
         finally:
             backend.stop()
@@ -114,11 +114,11 @@ class Borrowed:
         self._asked: set[str] = set()
 
     def ended(self) -> list[str]:
-        """Return how the servers ended that this worker uses and that have ended by themselves."""
+        """Return how servers that this worker uses have ended, of those that have."""
         return [answer.ended for answer in map(self.ask, sorted(self._asked)) if answer.ended]
 
     def ask(self, name: str) -> Answer:
-        """Return the address of a server, which is started if no worker has asked before."""
+        """Return what became of a server, which is started if no worker has asked before."""
         with Client(self._socket, "AF_UNIX") as connection:
             connection.send(name)
             answer = connection.recv()
@@ -127,7 +127,7 @@ class Borrowed:
 
     @contextmanager
     def server(self, name: str) -> Iterator[Backend]:
-        """Return the backend of a name on the run's server.
+        """Yield the backend of a name, on the run's server if it has one.
 
         Raises:
             ServerMissingError: it is not available on this machine.
@@ -144,6 +144,6 @@ class Borrowed:
         if answer.ended:
             raise RuntimeError(answer.ended)
         with ExitStack() as stack:
-            with patch.dict(os.environ, {kind.variable: answer.address}):
+            with patch.dict(os.environ, {kind.variable: answer.url}):
                 backend = stack.enter_context(kind())
             yield backend

@@ -147,9 +147,9 @@ class OwnServer(Backend):
         return self._child is not None
 
     @property
-    def address(self) -> str:
-        """Return the value of `variable` by which another process uses this running server."""
-        raise NotImplementedError(f"{self.name} is for the process that started it")
+    @abstractmethod
+    def url(self) -> str:
+        """Return the address of the running server, as `variable` names it."""
 
     @property
     def ended(self) -> str:

@@ -67,7 +67,7 @@ class Blob(OwnServer):
         return self._azurite
 
     @property
-    def address(self) -> str:
+    def url(self) -> str:
         return self.azurite.endpoint
 
     def install(self) -> str:

@@ -2,7 +2,7 @@
 
 The first of these that is available is used:
 
-1. the server that `CASSANDRA_URL` names, `cassandra://[user:password@]host[:port]/any`;
+1. the server that `CASSANDRA_URL` names, `cassandra://[user:password@]host[:port]`;
 2. a container, if a Docker engine answers and the package testcontainers is installed;
 3. Java 17 with the jars of `cassandra-all`, which `install` downloads once into the cache folder.
 """
@@ -158,13 +158,10 @@ class Cassandra(OwnServer):
     def url(self) -> str:
         """Address of the server, up to the keyspace."""
         if self._given:
-            return self._given.rpartition("/")[0]
+            scheme, _, rest = self._given.partition("://")
+            return f"{scheme}://{rest.partition('/')[0]}"
         user = "cassandra:cassandra@" if self._roles else ""
         return f"cassandra://{user}{self.host}:{self.port}"
-
-    @property
-    def address(self) -> str:
-        return f"{self.url}/any"
 
     @cached_property
     def session(self) -> Session:

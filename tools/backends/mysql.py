@@ -20,10 +20,10 @@ from typing import Any, Self
 import pymysql
 from sqlalchemy import make_url
 
-from azurite import cache_folder, install_once
 from backends.base import OwnServer, Place, ServerMissingError, installed
 from backends.tables import TablesPlace
 from container import Container, containers_run
+from downloads import cache_folder, install_once
 from eventhub_checkpoints.cli.demo.children import Child
 from eventhub_checkpoints.stores.sql.tables import Tables
 from maven import POM, Artifact, JarsMissingError, copy
@@ -110,10 +110,6 @@ class Mysql(OwnServer):
     def url(self) -> str:
         """Address of the server, for a store."""
         return self._url or address(f"127.0.0.1:{self._port}")
-
-    @property
-    def address(self) -> str:
-        return self.url
 
     def install(self) -> str:
         if self._url:

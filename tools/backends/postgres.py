@@ -106,10 +106,6 @@ class Postgres(OwnServer):
         """Address of the server, for a store."""
         return self._url or self._address(f"127.0.0.1:{self._port}")
 
-    @property
-    def address(self) -> str:
-        return self.url
-
     def install(self) -> str:
         if self._url:
             return "the running one of POSTGRES_URL"

@@ -159,10 +159,6 @@ class LocalRedis(OwnServer):
             except RedisError:
                 return False
 
-    @property
-    def address(self) -> str:
-        return self.url
-
     def place(self) -> RedisPlace:
         return RedisPlace(self.url)
 

@@ -60,6 +60,10 @@ class Watcher(OwnServer):
             port=self.port, socket_timeout=SOCKET_SECONDS, decode_responses=True
         )
 
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self.port}"
+
     def install(self) -> str:
         return executable()
 

@@ -33,8 +33,7 @@ class Certifier:
             module, a class, or a `functools.partial` of one.
         accessors: the accessors, or a function that takes a store and returns them; by default
             those of the store's method `conformance_accessors`.
-        loop: runs the calls of aio stores; by default an event loop in a thread. Another one lets
-            the checks run on a simulated clock.
+        loop: runs the calls of aio stores; by default an event loop in a thread.
 
     Raises:
         ConfigurationError: assertions are disabled, so that every store would pass; or the main

@@ -24,7 +24,7 @@ Row = dict[str, Any]
 class Loop:
     """Event loop in a background thread, in which the calls of aio stores run.
 
-    Another one may take its place: it runs the calls in a loop of its own, in any thread.
+    A subclass may run them elsewhere, such as on a simulated clock.
     """
 
     def __init__(self) -> None:

@@ -24,8 +24,8 @@ Result = TypeVar("Result")
 Arguments = ParamSpec("Arguments")
 
 
-class Running:
-    """Counts the `with` blocks that are being run, in one event loop."""
+class InFlight:
+    """Counts the calls in flight, each a `with` block, in one event loop."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -40,8 +40,8 @@ class Running:
         if not self.count:
             self._none_left.set()
 
-    async def ended(self, seconds: float) -> None:
-        """Wait until none is being run, or the time is over."""
+    async def wait(self, seconds: float) -> None:
+        """Wait until no call is in flight, or the time is over."""
         if self.count:
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):

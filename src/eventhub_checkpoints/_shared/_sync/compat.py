@@ -27,27 +27,27 @@ Result = TypeVar("Result")
 Arguments = ParamSpec("Arguments")
 
 
-class Running:
-    """Counts the `with` blocks that are being run, in all threads."""
+class InFlight:
+    """Counts the calls in flight, each a `with` block, in all threads."""
 
     def __init__(self) -> None:
         self.count = 0
-        self._changed = threading.Condition()
+        self._none_left = threading.Condition()
 
     def __enter__(self) -> None:
-        with self._changed:
+        with self._none_left:
             self.count += 1
 
     def __exit__(self, *_: object) -> None:
-        with self._changed:
+        with self._none_left:
             self.count -= 1
             if not self.count:
-                self._changed.notify_all()
+                self._none_left.notify_all()
 
-    def ended(self, seconds: float) -> None:
-        """Wait until none is being run, or the time is over."""
-        with self._changed:
-            self._changed.wait_for(lambda: not self.count, seconds)
+    def wait(self, seconds: float) -> None:
+        """Wait until no call is in flight, or the time is over."""
+        with self._none_left:
+            self._none_left.wait_for(lambda: not self.count, seconds)
 
 
 def in_thread(

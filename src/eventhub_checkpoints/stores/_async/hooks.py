@@ -180,7 +180,7 @@ class HookRunner(Hooks):
     def _begin_here(self) -> None:
         self._opening = compat.Lock()
         self._write_locks: dict[PartitionState, compat.Lock] = {}
-        self._running = compat.Running()
+        self._in_flight = compat.InFlight()
         self._is_open = self._is_closing = False
 
     async def try_claims(self, proposals: Sequence[Proposal]) -> Sequence[Won | Lost | Exception]:
@@ -205,25 +205,20 @@ class HookRunner(Hooks):
     async def close(self) -> None:
         """Close what the store opened, permanently in this process and event loop.
 
-        Close it after the client. What the backend is being asked at that moment is waited for,
-        until its time limit. Everything later raises `StoreError`, except the release of an
-        ownership, which a client may still be about to make: that connects once more, and closes.
-        May be called twice.
+        Close it after the client. Waits for the requests in flight, at most until their time
+        limits. Every later call raises `StoreError`, except the release of an ownership, which a
+        client may still be about to make: that connects once more, and closes. May be called twice.
         """
         self._closed_in = here = compat.place()
-        if self._place == here and self._running.count:
+        if self._place == here and self._in_flight.count:
             seconds = max(self.settings.operation_timeout, self.settings.write_timeout)
             self._is_closing = True
             try:
-                await compat.uninterrupted(seconds, self._ended)
+                await compat.uninterrupted(seconds, self._in_flight.wait, seconds)
             finally:
                 self._is_closing = False
-        # Not before: a release that opens the store again would abandon connections in use.
+        # Only now: a release that found the store not open would abandon connections in use.
         self._is_open = False
-
-    async def _ended(self) -> None:
-        """Wait for the hooks that are being run: they use what is about to be closed."""
-        await self._running.ended(seconds_left())
 
     def _closed_error(self) -> StoreError:
         return StoreError(
@@ -280,8 +275,8 @@ class HookRunner(Hooks):
         attempts = 0
         failure: CheckpointStoreError | None = None
         while True:
-            with self._running:
-                # Counted before it looks, so that `close` waits for it or is noticed here.
+            with self._in_flight:
+                # After it was counted: either `close` waits for this attempt, or it sees the close.
                 if self._closed_in == compat.place() and not self._releasing:
                     raise self._closed_error()
                 try:
