@@ -20,7 +20,7 @@ OTHER_ENVIRONMENTS = ("clusters", "jvm", "kafka")
 
 
 def name_of(node: ast.expr) -> str:
-    """The last name of a dotted one."""
+    """The last part of a dotted name."""
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
@@ -48,73 +48,63 @@ def in_the_suite(tree: ast.Module) -> Iterator[ast.stmt]:
 
 
 def reads_a_clock(node: ast.AST) -> bool:
+    calls = [each.func for each in ast.walk(node) if isinstance(each, ast.Call)]
+    # `loop.time()` is one too, and a function of that name in a test is not.
     return any(
-        isinstance(each, ast.Call)
-        and (
-            name_of(each.func) in CLOCKS
-            or (name_of(each.func) == "time" and isinstance(each.func, ast.Attribute))
-        )
-        for each in ast.walk(node)
+        name_of(call) in CLOCKS or (isinstance(call, ast.Attribute) and call.attr == "time")
+        for call in calls
     )
 
 
-def real_time(tree: ast.Module) -> set[str]:
-    """The names of `REAL` that a file imports."""
+def names_of(node: ast.AST) -> set[str]:
+    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+
+
+def readings_in(statement: ast.stmt) -> set[str]:
+    """The names to which readings of a clock are assigned."""
+    return {
+        name
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Assign) and reads_a_clock(node.value)
+        for target in node.targets
+        for name in names_of(target)
+    }
+
+
+def imported(tree: ast.Module, module: str) -> set[str]:
+    """The names that a file imports from a module."""
     return {
         name.name
         for each in tree.body
-        if isinstance(each, ast.ImportFrom) and each.module == "waiting"
+        if isinstance(each, ast.ImportFrom) and each.module == module
         for name in each.names
-    } & REAL
+    }
 
 
-def offences(
-    tree: ast.Module, *, has_tests: bool = True, simulated: bool = False
-) -> Iterator[tuple[int, str]]:
-    """Lines that sleep or compare readings of a clock.
-
-    Args:
-        tree: of the file.
-        has_tests: whether it has tests, and not what long tests share with others.
-        simulated: whether it is only for a simulation; one that imports it is, too.
-    """
-    real = real_time(tree) if has_tests else set()
-    simulated |= any(
-        isinstance(each, ast.ImportFrom) and each.module == "simulated_time" for each in tree.body
-    )
+def offences(text: str, file: str = "test_it.py") -> Iterator[tuple[int, str]]:
+    """Lines of a file that sleep, compare readings of a clock, or ask for real time."""
+    tree = ast.parse(text)
+    is_simulated = file.startswith("simulated_") or bool(imported(tree, "simulated_time"))
+    real = imported(tree, "waiting") & REAL if file.startswith("test_") else set()
     for statement in in_the_suite(tree):
-        readings = {
-            name_of(target)
-            for node in ast.walk(statement)
-            if isinstance(node, ast.Assign) and reads_a_clock(node.value)
-            for target in node.targets
-        } - {""}
-
-        def is_reading(node: ast.AST, readings: set[str] = readings) -> bool:
-            named = any(name_of(each) in readings for each in ast.walk(node) if is_name(each))
-            return named or reads_a_clock(node)
-
+        readings = readings_in(statement)
         for node in ast.walk(statement):
-            if isinstance(node, ast.Call) and name_of(node.func) == "sleep":
-                if is_zero(node) or (simulated and is_asyncio(node.func)):
-                    continue
-                yield node.lineno, "sleeps"
-            elif isinstance(node, ast.Call) and getattr(node.func, "id", "") in real:
-                yield node.lineno, "is about real time"
-            elif isinstance(node, ast.Compare) and is_reading(node):
-                yield node.lineno, "compares readings of a clock"
+            if isinstance(node, ast.Compare):
+                if reads_a_clock(node) or names_of(node) & readings:
+                    yield node.lineno, "compares readings of a clock"
+            elif isinstance(node, ast.Call):
+                if name_of(node.func) == "sleep" and not may_sleep(node, is_simulated):
+                    yield node.lineno, "sleeps"
+                elif names_of(node.func) & real:
+                    yield node.lineno, "asks for real time"
 
 
-def is_name(node: ast.AST) -> bool:
-    return isinstance(node, ast.Name)
-
-
-def is_zero(call: ast.Call) -> bool:
-    return bool(call.args) and isinstance(call.args[0], ast.Constant) and call.args[0].value == 0
-
-
-def is_asyncio(function: ast.expr) -> bool:
-    return isinstance(function, ast.Attribute) and name_of(function.value) == "asyncio"
+def may_sleep(call: ast.Call, is_simulated: bool) -> bool:
+    """Whether a sleep takes no real time."""
+    if call.args and isinstance(call.args[0], ast.Constant) and call.args[0].value == 0:
+        return True
+    of_asyncio = isinstance(call.func, ast.Attribute) and name_of(call.func.value) == "asyncio"
+    return of_asyncio and is_simulated
 
 
 def test_only_long_tests_sleep_or_measure() -> None:
@@ -122,11 +112,7 @@ def test_only_long_tests_sleep_or_measure() -> None:
         f"{path.relative_to(TESTS)}:{line}: {offence}"
         for path in sorted(TESTS.rglob("*.py"))
         if path.relative_to(TESTS).parts[0] not in OTHER_ENVIRONMENTS
-        for line, offence in offences(
-            ast.parse(path.read_text()),
-            has_tests=path.name.startswith("test_"),
-            simulated=path.name.startswith("simulated_"),
-        )
+        for line, offence in offences(path.read_text(), path.name)
     ]
     assert not found, "\n".join(["not in a test with the marker `long`:", *found])
 
@@ -143,7 +129,7 @@ def test_only_long_tests_sleep_or_measure() -> None:
     ],
 )
 def test_an_offence_is_found(text: str) -> None:
-    assert list(offences(ast.parse(text)))
+    assert list(offences(text))
 
 
 @pytest.mark.parametrize(
@@ -158,4 +144,4 @@ def test_an_offence_is_found(text: str) -> None:
     ],
 )
 def test_what_is_allowed_is_no_offence(text: str) -> None:
-    assert not list(offences(ast.parse(text)))
+    assert not list(offences(text))
