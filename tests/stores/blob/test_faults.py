@@ -94,14 +94,14 @@ def test_a_checkpoint_on_a_leased_blob_is_an_error(watched, leased) -> None:
 # A server that does not answer.
 
 
-def test_a_checkpoint_that_has_no_answer_is_unavailable(watched, impatient, proxy) -> None:
+def test_a_checkpoint_that_has_no_answer_is_unavailable(watched, rival, impatient, proxy) -> None:
     watched.save("0", 1)
     proxy.on("PUT").hang()
     impatient()
     with pytest.raises(StoreUnavailableError):
         watched.save("0", 2)
-    proxy.heal()
-    assert watched.position("0") == 1
+    # Not healed: a request that was given up may be on its way to the proxy still.
+    assert rival.position("0") == 1
 
 
 @pytest.mark.long
@@ -245,15 +245,14 @@ def test_storage_that_is_away_is_said_and_found_again(watched, impatient, proxy)
     assert (watched.owner("0"), watched.position("0")) == ("owner-1", 1)
 
 
-def test_nothing_is_kept_where_the_store_was_told_so(variant, proxied, proxy) -> None:
+def test_nothing_is_kept_where_the_store_was_told_so(variant, proxied, rival, proxy) -> None:
     client = variant.open(proxied, keep_unconfirmed=0.0)
     row = client.take("0", "owner-1")
     client.set(operation_timeout=SHORT)
     proxy.on("PUT").refuse(503, "ServerBusy")
     assert client.claim_ownership([row]) == []
-    proxy.heal()
-    client.set(operation_timeout=LIMIT)
-    assert client.claim_ownership([row])  # nobody else came
+    # Not healed: a request that was given up may be on its way to the proxy still.
+    assert rival.claim_ownership([row])  # nobody else came
 
 
 def test_another_owners_partition_is_never_kept(watched, impatient, rival, proxy) -> None:
