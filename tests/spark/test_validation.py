@@ -29,6 +29,15 @@ def publisher():
     return CheckpointPublisher(MemoryCheckpointStore(), SCOPE)
 
 
+def steps(*args):
+    """Called, it has done nothing."""
+    yield args
+
+
+async def later(*args):
+    """Called, it has done nothing."""
+
+
 @pytest.mark.parametrize(
     ("call", "said"),
     [
@@ -57,6 +66,13 @@ def publisher():
         (lambda: publisher().attach(SECRET), "spark is of type str; expected a SparkSession"),
         (lambda: publisher().observe(None), "frame is of type NoneType; expected a DataFrame"),
         (lambda: ExactlyOnce("sqlite://", SCOPE, None), "write is of type NoneType"),
+        (lambda: ExactlyOnce("sqlite://", SCOPE, steps), "connection and rows, without async and"),
+        (lambda: ExactlyOnce("sqlite://", SCOPE, later), "connection and rows, without async and"),
+        (lambda: ExactlyOnce("sqlite://", SCOPE, print, transform=5), "transform is of type int"),
+        (
+            lambda: ExactlyOnce("sqlite://", SCOPE, print, transform=steps),
+            "a function of a DataFrame, without async and yield",
+        ),
         (lambda: StagingTable(None), "staging table None"),
     ],
 )

@@ -1,5 +1,6 @@
 """Code that stores, processing and receive have in common; nothing here is public.
 
+- `callables`: functions that users pass in, and the kinds of them that would do nothing.
 - `settings`: what a store can be configured with, validation, and "did you mean".
 - `foreign_json`: JSON of others, every failure of which is a `ValueError`.
 - `secrets`: quoting values in messages without their secrets.

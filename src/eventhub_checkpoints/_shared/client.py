@@ -224,6 +224,9 @@ OWN_GROUP = (
     "checkpointConsumerGroup a job still begins at the checkpoints of the other group)"
 )
 
+HANDLERS = ("initialize", "process_events", "process_error", "close")
+"""Methods of a processor of one partition."""
+
 SYNC, AIO = "eventhub_checkpoints", "eventhub_checkpoints.aio"
 SYNC_CLIENT, AIO_CLIENT = "azure.eventhub", "azure.eventhub.aio"
 

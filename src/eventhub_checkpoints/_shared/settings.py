@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
-from inspect import iscoroutinefunction
 from math import isfinite
 from pathlib import PurePath
 from typing import Literal, TypedDict
@@ -66,11 +65,6 @@ def is_seconds(value: object, *, or_zero: bool = False) -> bool:
 def is_count(value: object, least: int = 1) -> bool:
     """Return whether the value is an integer of at least `least`."""
     return isinstance(value, int) and is_number(value) and value >= least
-
-
-def is_callback(value: object) -> bool:
-    """Return whether the value is None or a callable that is not a coroutine function."""
-    return value is None or (callable(value) and not iscoroutinefunction(value))
 
 
 def kind_of(value: object) -> str:

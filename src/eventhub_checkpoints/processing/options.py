@@ -8,11 +8,11 @@ from functools import partial
 from inspect import signature
 from typing import Any
 
+from eventhub_checkpoints._shared.callables import is_callback
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints._shared.settings import (
     SECONDS,
     SECONDS_OR_ZERO,
-    is_callback,
     is_count,
     is_number,
     is_seconds,

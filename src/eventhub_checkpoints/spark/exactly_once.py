@@ -8,8 +8,10 @@ import logging
 import random
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
+from eventhub_checkpoints._shared import callables
 from eventhub_checkpoints._shared._sync.compat import bounded
 from eventhub_checkpoints._shared.deadline import pause
 from eventhub_checkpoints.errors import (
@@ -30,7 +32,7 @@ from eventhub_checkpoints.spark.staging import (
     open_sql_store,
     transact,
 )
-from eventhub_checkpoints.spark.validation import checked_scope, require_type
+from eventhub_checkpoints.spark.validation import checked_scope, column_names, require_function
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -163,7 +165,9 @@ class ExactlyOnce:
         timeout: float = TIMEOUT,
     ) -> None:
         checked_scope(scope)
-        require_type("write", write, callable(write), "a function of a connection and rows")
+        require_function("write", write, "a function of a connection and rows")
+        if transform is not None:
+            require_function("transform", transform, "a function of a DataFrame")
         if staging is not None and not isinstance(target, str):
             raise ConfigurationError("staging= needs the database's URL, which executors open")
         if not (max_rows >= 1 and timeout > 0):
@@ -241,10 +245,12 @@ class ExactlyOnce:
         return new_rows.by_row(self._scope, stored, batch, batch_id, self._results)
 
     def _commit(self, plan: new_rows.Plan) -> None:
-        bounded(self._timeout, commit, self._store, self._scope, plan, self._write)
+        write = partial(callables.run, self._write)
+        bounded(self._timeout, commit, self._store, self._scope, plan, write)
 
     def _results(self, frame: "DataFrame", batch_id: int) -> Results:
-        results = self._transform(frame) if self._transform is not None else frame
+        results = frame if self._transform is None else self._transform(frame)
+        column_names(results, "the result of transform")
         if self._staging is not None:
             return self._staging.take(results, self._store, self._target, batch_id)
         return Collected.of(results, self._max_rows)

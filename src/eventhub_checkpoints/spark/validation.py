@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from inspect import iscoroutinefunction
 
+from eventhub_checkpoints._shared.callables import is_callback
 from eventhub_checkpoints._shared.drivers import is_installed
+from eventhub_checkpoints._shared.settings import require
 from eventhub_checkpoints.errors import ConfigurationError, MissingDriverError
 from eventhub_checkpoints.records import Scope
 
@@ -19,6 +21,16 @@ def require_type(name: str, value: object, is_valid: bool, expected: str) -> Non
         raise ConfigurationError(f"{name} is of type {type(value).__name__}; expected {expected}")
 
 
+def require_function(name: str, value: object, expected: str) -> None:
+    """Refuse an argument that is no function, or one that would do nothing when it is called.
+
+    Raises:
+        ConfigurationError: it cannot be called, is a coroutine function, or has a `yield`.
+    """
+    require_type(name, value, callable(value), expected)
+    require(name, value, is_callback(value), f"{expected}, without async and yield")
+
+
 def checked_scope(scope: object) -> Scope:
     """Return the scope; raises as `require_type`."""
     require_type("scope", scope, isinstance(scope, Scope), "a Scope")
@@ -32,14 +44,14 @@ def require_hub_name(name: object) -> None:
     require_type("eventhub_name", name, is_name, "the hub's name, which is not empty")
 
 
-def column_names(frame: object) -> Sequence[str]:
+def column_names(frame: object, name: str = "frame") -> Sequence[str]:
     """Return the column names of a DataFrame, whose class differs between Spark and Spark Connect.
 
     Raises:
         ConfigurationError: it is not a DataFrame.
     """
     names = getattr(frame, "columns", None)
-    require_type("frame", frame, isinstance(names, list), "a DataFrame")
+    require_type(name, frame, isinstance(names, list), "a DataFrame")
     return list(names or ())
 
 

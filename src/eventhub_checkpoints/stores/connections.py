@@ -12,6 +12,7 @@ from inspect import isawaitable, iscoroutine
 from typing import Any, Generic, TypeVar
 
 from eventhub_checkpoints._shared.secrets import masked
+from eventhub_checkpoints._shared.settings import kind_of
 from eventhub_checkpoints.errors import ConfigurationError
 
 Client = TypeVar("Client")
@@ -43,7 +44,7 @@ def secret_source(credential: Any, token_scope: str) -> Secret | None:
     if hasattr(credential, "get_token"):
         return partial(token_text, credential, token_scope)
     if callable(credential):
-        return credential  # type: ignore[no-any-return]  # its result goes to the driver unchecked
+        return credential  # type: ignore[no-any-return]  # `password_of` checks its result
     raise ConfigurationError(
         f"credential is of type {type(credential).__name__}; expected a string, a callable that "
         "returns one, or a credential of azure-identity"
@@ -54,16 +55,39 @@ def token_text(credential: Any, token_scope: str) -> str | Awaitable[str]:
     """Return the token's string, or an awaitable of it if the credential is asynchronous."""
     answer = credential.get_token(token_scope)
 
+    def token_of(answer: object) -> str:
+        if not hasattr(answer, "token"):
+            raise ConfigurationError(
+                f"get_token of a {kind_of(credential)} returned a {kind_of(answer)}; expected an "
+                "azure.core.credentials.AccessToken"
+            )
+        return str(answer.token)
+
     async def awaited() -> str:
-        return str((await answer).token)
+        return token_of(await answer)
 
-    return awaited() if isawaitable(answer) else str(answer.token)
+    return awaited() if isawaitable(answer) else token_of(answer)
 
 
-def at_once(secret: Any) -> Any:
-    """Return a secret that needs no `await`."""
+def password_of(secret: object) -> str:
+    """Return the result of a credential's callable.
+
+    Raises:
+        ConfigurationError: it is not a string. Only its type is shown.
+    """
+    if not isinstance(secret, str):
+        raise ConfigurationError(f"credential returned a {kind_of(secret)}; expected a string")
+    return secret
+
+
+def at_once(secret: Any) -> str:
+    """Return a secret that needs no `await`.
+
+    Raises:
+        ConfigurationError: it needs one, or is not a string.
+    """
     if not isawaitable(secret):
-        return secret
+        return password_of(secret)
     if iscoroutine(secret):
         secret.close()  # avoids the warning that it was never awaited
     raise ConfigurationError(

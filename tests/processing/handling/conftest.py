@@ -178,7 +178,7 @@ class Site:
         self.opened = opened
 
     def processor(self, store: Any, deeds: Deeds | None = None, **options: Any) -> Run:
-        """A processor that is stopped after the test."""
+        """A processor that is stopped after the test; its objects do `deeds`, or are given."""
         deeds = deeds or Deeds(store.log)
         settings = {"load_balancing_interval": INTERVAL, **options.pop("client", {})}
         arguments = self.stage.arguments(None, **settings)
@@ -197,7 +197,8 @@ class Site:
         if "credential" in arguments:
             del arguments["conn_str"]
             maker = partial(client, **{**self.hub.client_arguments("orders"), **arguments})
-        made = kind(maker, partial(one, deeds), store=store, **options)
+        objects = options.pop("processor", partial(one, deeds))
+        made = kind(maker, objects, store=store, **options)
         run = Run(made, deeds, self.stage)
         self.opened.callback(self._stopped, run)
         return run

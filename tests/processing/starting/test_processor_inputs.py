@@ -46,6 +46,21 @@ async def coroutine(*args: object) -> None:
     """Anything async."""
 
 
+def generator(*args: object) -> Any:
+    """Nothing would run it."""
+    yield args
+
+
+async def async_generator(*args: object) -> Any:
+    """Nothing would run it either."""
+    yield args
+
+
+def as_object(function: Any) -> Any:
+    """An object that can be called, and then does what the function does."""
+    return type("Handler", (), {"__call__": function})()
+
+
 @pytest.fixture
 def kind(variant: str) -> Any:
     return AioEventProcessor if variant != "sync" else EventProcessor
@@ -135,6 +150,39 @@ def test_async_functions_are_refused_by_a_sync_processor(store: Any, kind: Any) 
     sink: Any = AioDeadLetterFile("letters.jsonl")
     with pytest.raises(ConfigurationError, match=r"^on_poison is async; expected a plain"):
         kind(partial, PartitionProcessor, store=store, on_poison=sink)
+
+
+@ONLY_CODE
+@pytest.mark.parametrize("name", ["initialize", "process_events", "process_error", "close"])
+@pytest.mark.parametrize("function", [generator, async_generator])
+def test_a_processor_whose_method_has_a_yield_is_refused(
+    store: Any, kind: Any, name: str, function: Any
+) -> None:
+    processor = type("Orders", (Plain,), {name: function})
+    with pytest.raises(ConfigurationError, match=f"^{name} of .*Orders.* has a yield, so that"):
+        kind(partial, processor, store=store)
+
+
+@ONLY_CODE
+@pytest.mark.parametrize("function", [generator, async_generator, as_object(generator)])
+@pytest.mark.parametrize("name", ["client", "processor", "on_poison", "starting_position"])
+def test_a_function_with_a_yield_is_refused(
+    store: Any, kind: Any, name: str, function: Any
+) -> None:
+    arguments = {"client": partial, "processor": Plain, name: function}
+    with pytest.raises(ConfigurationError, match=f"^{name} has a yield, so that calling it runs"):
+        kind(**arguments, store=store)
+
+
+@ONLY_CODE
+@pytest.mark.parametrize("function", [generator, async_generator, coroutine])
+def test_a_callback_that_would_do_nothing_is_refused(store: Any, kind: Any, function: Any) -> None:
+    for callback in (function, as_object(function)):
+        with pytest.raises(ConfigurationError, match=r"^on_error is .*; expected None, or a plain"):
+            kind(partial, Plain, store=store, on_error=callback)
+    on_stall = generator if function is coroutine else function
+    with pytest.raises(ConfigurationError, match=r"^on_stall has a yield, so that calling it"):
+        kind(partial, Plain, store=store, on_stall=on_stall)
 
 
 @ONLY_CODE

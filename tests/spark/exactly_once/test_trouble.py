@@ -39,6 +39,22 @@ def test_a_connection_that_breaks_within_the_transaction_is_no_end(postgres_resu
     assert calls == [50, 50]
 
 
+def test_rows_that_nothing_has_written_are_not_passed(sqlite_results, batch):
+    def write(connection, rows):
+        return map(connection.execute, rows)
+
+    with pytest.raises(ConfigurationError, match="write' returned a map, which nothing runs"):
+        sqlite_results.sink(write)(batch(p0=(0, 50)), 0)
+    assert sqlite_results.positions() == {}
+
+
+def test_a_transform_that_returns_no_frame_is_named(sqlite_results, batch):
+    sink = sqlite_results.sink(nothing, transform=lambda frame: frame.collect())
+    with pytest.raises(ConfigurationError, match="the result of transform is of type list; exp"):
+        sink(batch(p0=(0, 50)), 0)
+    assert sqlite_results.positions() == {}
+
+
 def test_a_database_that_stays_away_is_told_after_the_timeout(sqlite_results, batch):
     def away(connection):
         raise StoreUnavailableError("away")

@@ -6,6 +6,7 @@ import re
 import sys
 import types
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -165,6 +166,20 @@ def test_an_async_callable_is_awaited_or_refused(opener, place, user) -> None:
     else:
         with pytest.raises(ConfigurationError, match="awaitable"):
             use(client)
+
+
+def test_what_a_credential_returns_instead_of_a_password_is_named(opener, place) -> None:
+    def steps() -> Any:
+        yield PASSWORD
+
+    tokens = type("Tokens", (), {"get_token": lambda self, scope: [scope]})()
+    for credential, message in (
+        (steps, "credential returned a generator; expected a string"),
+        (lambda: PASSWORD.encode(), "credential returned a bytes; expected a string"),
+        (tokens, "Tokens returned a list; expected an azure.core.credentials.AccessToken"),
+    ):
+        client = opener(place.url.replace("//", "//app@"), credential=credential)
+        says(client.list_ownership, ConfigurationError, message)
 
 
 def test_a_credential_that_fails_is_told_without_its_words(opener, place) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from eventhub_checkpoints import StoreAccessError, StoreNotReadyError
 from eventhub_checkpoints.errors import ConfigurationError
+from refusals import says
 
 pytestmark = pytest.mark.waits
 
@@ -161,6 +162,15 @@ def test_an_awaitable_password_is_awaited(variant: Any, asked: str) -> None:
 
     for url in (asked, asked.replace("postgresql://", "postgresql+asyncpg://")):
         variant.open(url, credential=password).save("0", 1, force=True)
+
+
+def test_what_a_credential_returns_instead_of_a_password_is_named(variant: Any, asked: str) -> None:
+    def steps() -> Any:
+        yield "hush"
+
+    for driver in drivers(variant):
+        client = variant.open(asked.replace("postgresql", driver, 1), credential=steps)
+        says(client.list_ownership, ConfigurationError, "returned a generator; expected a string")
 
 
 def test_a_wrong_password_is_refused_at_once_and_not_shown(variant: Any, asked: str) -> None:

@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, TypeVar, cast
 from azure.eventhub import PartitionContext as SyncPartitionContext
 from azure.eventhub.aio import CheckpointStore
 
+from eventhub_checkpoints._shared.callables import require_ran, require_runs
 from eventhub_checkpoints._shared.client import (
+    HANDLERS,
     SYNC_CLIENT,
     ClientGuard,
     no_store,
     twin_import,
     wrong_client,
 )
+from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints._shared.settings import name_of
 from eventhub_checkpoints.errors import ConfigurationError
 
@@ -102,25 +105,40 @@ def check_store(store: object) -> None:
 
 
 async def called(function: Callable[..., Any], *args: Any) -> Any:
-    """Call a user's function, plain or coroutine, and return its result."""
+    """Call a user's function, plain or coroutine, and return its result.
+
+    Raises:
+        NothingRanError: it is a generator, whose code would never run.
+    """
     result = function(*args)
-    return await result if inspect.isawaitable(result) else result
+    if inspect.isawaitable(result):
+        result = await result
+    require_ran(function, result)
+    return result
 
 
-def check_plain(name: str, function: object) -> None:
-    """Do nothing: sync and async functions are both accepted here."""
+def check_callable(name: str, function: object) -> None:
+    """Refuse a generator function, which nothing would iterate.
+
+    Raises:
+        ConfigurationError: the function has a `yield`.
+    """
+    require_runs(name, function)
 
 
 SYNC_PROCESSOR = "eventhub_checkpoints.processor.PartitionProcessor"
 
 
 def check_handlers(processor: object) -> None:
-    """Refuse a processor class for the sync client.
+    """Refuse a processor class for the sync client, or with methods that would do nothing.
 
     Raises:
         ConfigurationError: the class is for the sync client. The checkpoint methods that it calls
-            are coroutines here, and would never be awaited.
+            are coroutines here, and would never be awaited. Or one of its methods is a generator.
     """
+    for name in HANDLERS:
+        method = getattr(processor, name, None)
+        require_runs(f"{name} of {quoted(processor)}", method, "plain or coroutine methods")
     kind = processor if isinstance(processor, type) else type(processor)
     if SYNC_PROCESSOR in map(name_of, kind.__mro__):
         raise ConfigurationError(

@@ -5,8 +5,14 @@ import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, TypeVar, cast
 
+from eventhub_checkpoints._shared.callables import (
+    is_coroutine_function,
+    require_ran,
+    require_runs,
+)
 from eventhub_checkpoints._shared.client import (
     AIO_CLIENT,
+    HANDLERS,
     ClientGuard,
     no_store,
     twin_import,
@@ -114,45 +120,37 @@ def check_store(store: object) -> None:
     )
 
 
-HANDLERS = ("initialize", "process_events", "process_error", "close")
-
-
 def check_handlers(processor: object) -> None:
-    """Refuse a processor class with coroutine methods, which would not be awaited.
+    """Refuse a processor class with methods that would do nothing when they are called.
 
     Raises:
-        ConfigurationError: a method is async.
+        ConfigurationError: a method is a coroutine function or a generator.
     """
     for name in HANDLERS:
-        if inspect.iscoroutinefunction(getattr(processor, name, None)):
-            raise _is_async(f"{name} of {quoted(processor)}", "plain methods")
+        method = getattr(processor, name, None)
+        check_callable(f"{name} of {quoted(processor)}", method, "plain methods")
 
 
-def check_plain(name: str, function: object) -> None:
-    """Refuse a coroutine function, which would not be awaited.
+def check_callable(name: str, function: object, expected: str = "a plain function") -> None:
+    """Refuse a coroutine or generator function, which nothing would await or iterate.
 
     Raises:
-        ConfigurationError: the function is async.
+        ConfigurationError: the function is async, or has a `yield`.
     """
-    call = getattr(function, "__call__", None)  # noqa: B004 - an object may have one that is async
-    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call):
-        raise _is_async(name)
+    require_runs(name, function, expected)
+    if is_coroutine_function(function):
+        raise ConfigurationError(
+            f"{name} is async; expected {expected}, or the EventProcessor of "
+            "eventhub_checkpoints.aio"
+        )
 
 
 def called(function: Callable[..., Any], *args: Any) -> Any:
     """Call a user's function and return its result.
 
     Raises:
-        ConfigurationError: it is a coroutine function, which would not be awaited.
+        NothingRanError: it is a coroutine or a generator, whose code would never run.
     """
     result = function(*args)
-    if inspect.iscoroutine(result):
-        result.close()
-        raise _is_async(getattr(function, "__qualname__", function))
+    require_ran(function, result)
     return result
-
-
-def _is_async(name: object, expected: str = "a plain function") -> ConfigurationError:
-    return ConfigurationError(
-        f"{name} is async; expected {expected}, or the EventProcessor of eventhub_checkpoints.aio"
-    )

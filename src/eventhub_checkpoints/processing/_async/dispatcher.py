@@ -21,6 +21,7 @@ from azure.eventhub.aio import PartitionContext
 from eventhub_checkpoints._shared import tracing
 from eventhub_checkpoints._shared._async.client_check import called, check_handlers
 from eventhub_checkpoints._shared._async.compat import Lock
+from eventhub_checkpoints._shared.callables import NothingRanError
 from eventhub_checkpoints._shared.client import is_client_closed
 from eventhub_checkpoints._shared.deadline import pause
 from eventhub_checkpoints.errors import ConfigurationError, InvalidRecordError, PoisonError
@@ -487,10 +488,14 @@ class PartitionHandler:
         return False
 
     async def _try(self, function: Callable[..., Any], *args: Any) -> BaseException | None:
-        """Call a user's function; return its error, and stop all if that is no `Exception`."""
+        """Call a user's function; return its error.
+
+        Stops all if the error is no `Exception`, or the function did nothing but return.
+        """
         error = await self._task.try_call(function, *args)
         self._ended += 1
-        if error is not None and not isinstance(error, Exception):
+        # Where nothing ran, nothing will: neither a further attempt nor skipping the event helps.
+        if isinstance(error, NothingRanError) or not isinstance(error, Exception | None):
             self._fail(error)
         return error
 

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from azure.eventhub.aio import CheckpointStore
 
 from eventhub_checkpoints._shared._async.background import Background
-from eventhub_checkpoints._shared._async.client_check import called, check_plain
+from eventhub_checkpoints._shared._async.client_check import called, check_callable
 from eventhub_checkpoints._shared.settings import SECONDS, is_seconds, require
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.processing._async.receive_loop import (
@@ -51,7 +51,7 @@ def check_watchdog(stalled_after: object, on_stall: object) -> None:
     require("stalled_after", stalled_after, is_valid, f"None, or {SECONDS}")
     is_valid = callable(on_stall) or on_stall in ("report", "reopen")
     require("on_stall", on_stall, is_valid, "'report', 'reopen' or a callable")
-    check_plain("on_stall", on_stall)
+    check_callable("on_stall", on_stall)
 
 
 def store_that_lets_go(store: CheckpointStore) -> Any:

@@ -16,12 +16,12 @@ from typing import Any, Generic, Protocol, TypeVar
 from azure.eventhub import CheckpointStore
 
 from eventhub_checkpoints import errors
-from eventhub_checkpoints._shared import tracing
+from eventhub_checkpoints._shared import callables, tracing
 from eventhub_checkpoints._shared._sync.background import Background, Signal
 from eventhub_checkpoints._shared._sync.client_check import check_store
 from eventhub_checkpoints._shared._sync.compat import within
 from eventhub_checkpoints._shared.deadline import seconds_left
-from eventhub_checkpoints._shared.settings import is_callback, require, require_seconds
+from eventhub_checkpoints._shared.settings import require, require_seconds
 from eventhub_checkpoints.processing import statistics
 from eventhub_checkpoints.processing.policy import Due, Policy
 from eventhub_checkpoints.processing.stall import Since, Stall
@@ -199,7 +199,7 @@ class CheckpointWriter:
         require_seconds("write_timeout", write_timeout)
         require_seconds("unhealthy_after", unhealthy_after)
         check_store(store)
-        require("on_error", on_error, is_callback(on_error), "None, or a plain function")
+        require("on_error", on_error, callables.is_callback(on_error), "None, or a plain function")
         self.goes_forward_only = bool(getattr(store, "forward_only", False))
         self._store = store
         # A third-party store may pass unknown keyword arguments on to its driver.
@@ -380,7 +380,7 @@ class CheckpointWriter:
         if self._on_error is None:
             return
         try:
-            self._on_error(partition_id, error)
+            callables.run(self._on_error, partition_id, error)
         except Exception:
             log.exception("on_error of partition %s raised", partition_id)
 

@@ -14,6 +14,7 @@ from typing import Any
 from azure.eventhub import CheckpointStore, CloseReason, EventData, PartitionContext
 from azure.eventhub.exceptions import EventHubError
 
+from eventhub_checkpoints._shared import callables
 from eventhub_checkpoints._shared._sync.background import Background
 from eventhub_checkpoints._shared._sync.compat import Lock
 from eventhub_checkpoints._shared.client import ASSUMED, explanation, is_client_closed, scope_of
@@ -409,6 +410,6 @@ class ClientCallbacks:
             return
         try:
             with as_handler():
-                self._options.on_error(partition_id, error)
+                callables.run(self._options.on_error, partition_id, error)
         except Exception:
             log.exception("on_error raised")

@@ -16,8 +16,8 @@ from eventhub_checkpoints._shared._sync.client_check import (
     PREFETCH,
     ContextGuard,
     called,
+    check_callable,
     check_handlers,
-    check_plain,
     check_store,
 )
 from eventhub_checkpoints._shared.client import UNKNOWN, expiry_of, store_of
@@ -150,7 +150,14 @@ class EventProcessor(ContextGuard):
     ) -> None:
         require_factory(processor)
         check_handlers(processor)
-        check_plain("on_poison", on_poison)
+        functions = {
+            "client": client,
+            "processor": processor,
+            "on_poison": on_poison,
+            "starting_position": starting_position,
+        }
+        for name, function in functions.items():
+            check_callable(name, function)
         check_store(store)
         check_watchdog(stalled_after, on_stall)
         self._options = Options(

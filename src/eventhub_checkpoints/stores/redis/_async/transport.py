@@ -8,7 +8,7 @@ from redis.asyncio.connection import URL_QUERY_ARGUMENT_PARSERS
 from redis.credentials import CredentialProvider
 from redis.exceptions import ConnectionError as DriverConnectionError
 
-from eventhub_checkpoints.stores.connections import Secret
+from eventhub_checkpoints.stores.connections import Secret, password_of
 from eventhub_checkpoints.stores.redis.url import check_options, login
 
 
@@ -27,7 +27,8 @@ class Login(CredentialProvider):
         """Return the arguments of `AUTH`."""
         try:
             answer = self._source()
-            return login(self._username, str(await answer if isawaitable(answer) else answer))
+            answer = await answer if isawaitable(answer) else answer
+            return login(self._username, password_of(answer))
         except Exception as error:
             raise CredentialError("there is no credential for a connection") from error
 

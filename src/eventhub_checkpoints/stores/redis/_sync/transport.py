@@ -30,7 +30,7 @@ class Login(CredentialProvider):
     def get_credentials(self) -> tuple[str] | tuple[str, str]:
         """Return the arguments of `AUTH`."""
         try:
-            return login(self._username, str(at_once(self._source())))
+            return login(self._username, at_once(self._source()))
         except Exception as error:
             raise CredentialError("there is no credential for a connection") from error
 

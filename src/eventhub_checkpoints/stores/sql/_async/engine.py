@@ -9,7 +9,7 @@ from sqlalchemy.engine import URL
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import AsyncAdaptedQueuePool
 
-from eventhub_checkpoints.stores.connections import Secret
+from eventhub_checkpoints.stores.connections import Secret, password_of
 from eventhub_checkpoints.stores.sql.dialect import Dialect
 
 __all__ = ["IDENTITY", "VARIANT", "Connection", "Engine", "core_engine", "driver_of", "make_engine"]
@@ -52,7 +52,7 @@ def with_secret(
     async def connect(*arguments: Any, **options: Any) -> Any:
         if secret is not None:
             password = secret()
-            options["password"] = await password if isawaitable(password) else password
+            options["password"] = password_of(await password if isawaitable(password) else password)
         return await open_connection(*arguments, **options)
 
     return connect
