@@ -25,6 +25,7 @@ OPTIONS = (
     "--inMemoryPersistence --skipApiVersionCheck --disableTelemetry --silent "
     "--blobKeepAliveTimeout 120"
 )
+WITHOUT_COLLECTION = Path(__file__).with_name("azurite_without_collection.js")
 IMAGE = f"mcr.microsoft.com/azure-storage/azurite:{AZURITE_VERSION}"
 LISTENS = re.compile(r"successfully listens on (https?://\S+)")
 
@@ -120,7 +121,8 @@ class AzuritePackage:
             )
         self._folder = tempfile.TemporaryDirectory(prefix="azurite-")
         log = Path(self._folder.name, "log")
-        command = [str(self._node.program), str(self._main), "--blobHost", "127.0.0.1"]
+        command = [str(self._node.program), "--require", str(WITHOUT_COLLECTION)]
+        command += [str(self._main), "--blobHost", "127.0.0.1"]
         command += ["--blobPort", "0", *self._options.split()]
         self.child = Child(command, log=log, env=self._env, name="Azurite")
         try:

@@ -16,9 +16,10 @@ import inspect
 import logging
 import random
 import selectors
+import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any, Generic, TypeVar
 from unittest.mock import patch
 
@@ -37,20 +38,59 @@ POLL, LONGEST_POLL = 0.01, 0.5
 PATIENCE = 100.0
 """Simulated seconds after which what a test waits for counts as lost."""
 
+DRAWS = ("random", "uniform", "randint", "randrange", "choice", "choices", "sample", "shuffle")
+"""Functions of `random` that a simulation replaces."""
+REAL_MONOTONIC, REAL_TIME = time.monotonic, time.time
+
 T = TypeVar("T")
+
+
+class ThreadRandom(random.Random):
+    """Random numbers of a seed for the thread that creates it, and of the system for all others.
+
+    A thread that an earlier test has left behind would change what is drawn here.
+    """
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self._thread = threading.get_ident()
+        self._system = random.SystemRandom()
+
+    def random(self) -> float:
+        """Return a number from 0 to 1."""
+        return super().random() if self._is_own() else self._system.random()
+
+    def getrandbits(self, k: int, /) -> int:
+        """Return an integer of so many bits."""
+        return super().getrandbits(k) if self._is_own() else self._system.getrandbits(k)
+
+    def _is_own(self) -> bool:
+        return threading.get_ident() == self._thread
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Have the functions of `random` depend on the seed only, in this thread and block."""
+    drawn = ThreadRandom(seed)
+    with ExitStack() as replaced:
+        for name in DRAWS:
+            replaced.enter_context(patch.object(random, name, getattr(drawn, name)))
+        yield
 
 
 class Clock(selectors.SelectSelector):
     """A clock, and the selector that moves it on instead of waiting for I/O, of which is none.
 
     The functions of `time` are replaced by its own, because the SDK's load balancer, the store and
-    asyncio read them. Threads would still wait in real time, so there are none.
+    asyncio read them. Threads would still wait in real time, so there are none; those that an
+    earlier test has left behind go on reading the real time.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.now = 0.0
         self._stopped = 0
+        self._thread = threading.get_ident()
 
     def select(self, timeout: float | None = None) -> list[Any]:
         if timeout is None:
@@ -65,11 +105,14 @@ class Clock(selectors.SelectSelector):
 
     def monotonic(self) -> float:
         """Replace `time.monotonic`."""
-        return self.now
+        return self.now if self._is_own() else REAL_MONOTONIC()
 
     def time(self) -> float:
         """Replace `time.time`."""
-        return EPOCH + self.now
+        return EPOCH + self.now if self._is_own() else REAL_TIME()
+
+    def _is_own(self) -> bool:
+        return threading.get_ident() == self._thread
 
 
 _running: list[Clock] = []
@@ -168,12 +211,12 @@ def simulation(seed: int = 0) -> Iterator[Simulation]:
     What happens depends on the seed only, within processes of the same `PYTHONHASHSEED`: the SDK
     iterates over sets of partition ids.
     """
-    clock, state = Clock(), random.getstate()
+    clock = Clock()
     clock.now = _running[-1].now if _running else 0.0
-    random.seed(seed)
     _running.append(clock)
     try:
         with (
+            seeded(seed),
             patch.object(time, "monotonic", clock.monotonic),
             patch.object(time, "time", clock.time),
             asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(clock)) as runner,
@@ -181,7 +224,6 @@ def simulation(seed: int = 0) -> Iterator[Simulation]:
             yield Simulation(runner)
     finally:
         _running.pop()
-        random.setstate(state)
 
 
 def simulate(main: Callable[[], Coroutine[Any, Any, T]], seed: int = 0) -> T:

