@@ -9,21 +9,25 @@ from typing import Any
 
 import pytest
 
+from simulated_time import is_running
+
 PAUSES = {0.05: 0.005, 1: 0.02}
 """Seconds between two looks of the client, and those that tests replace them by.
 
-It needs several of the first for each link that it opens. The others are of its `keep_alive`, which
-looks whether the client is closed; `close` waits for it, and so takes up to a second.
+It needs several of the first for each link that it opens. The others are at its end: `close` waits
+for `_keep_alive`, which looks whether the client is closed, and `stop` looks whether an aio client
+has closed its partitions.
 
 Source: azure-eventhub 5.15.1, `_management_request` and `_open` in `_client_base.py` and
 `aio/_client_base_async.py`; `_keep_alive` in `_pyamqp/client.py`, `_keep_alive_async` in
-`_pyamqp/aio/_client_async.py`.
+`_pyamqp/aio/_client_async.py`; `stop` in `aio/_eventprocessor/event_processor.py`.
 """
 MODULES = {
     "azure.eventhub._client_base.time": time,
     "azure.eventhub._pyamqp.client.time": time,
     "azure.eventhub.aio._client_base_async.asyncio": asyncio,
     "azure.eventhub._pyamqp.aio._client_async.asyncio": asyncio,
+    "azure.eventhub.aio._eventprocessor.event_processor.asyncio": asyncio,
 }
 """What sleeps, by where the client has it."""
 
@@ -38,9 +42,9 @@ class Clock:
         return getattr(self._module, name)
 
     def sleep(self, seconds: float, **kwargs: Any) -> Any:
-        """Sleep for less time if this is the pause between two looks."""
+        """Sleep for less time if this is a pause between two looks, and takes real time."""
         wait = self._module.sleep
-        return wait(PAUSES.get(seconds, seconds), **kwargs)
+        return wait(seconds if is_running() else PAUSES.get(seconds, seconds), **kwargs)
 
 
 @pytest.fixture(autouse=True)
