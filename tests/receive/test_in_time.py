@@ -18,7 +18,7 @@ FAST = ReadSettings(receive_path="fast")
 
 
 def test_an_idle_hub_is_waited_for_as_long_as_asked(hub: LocalHub, address: HubAddress) -> None:
-    with address.open_stream("1", 0, 1, FAST) as stream, takes(0.3, more=1.7):
+    with address.open_stream("1", 0, 1, FAST) as stream, takes(0.3, 1.7):
         assert stream.next(0.3) is None
 
 
@@ -28,7 +28,7 @@ def test_a_silent_server_is_waited_for_as_long_as_asked() -> None:
             f"Endpoint=sb://127.0.0.1:{silent.getsockname()[1]};SharedAccessKeyName=n;"
             "SharedAccessKey=k;UseDevelopmentEmulator=true;EntityPath=orders"
         )
-        with takes(0.3, more=1.7), address.open_stream("0", 0, 1, FAST) as stream:
+        with takes(0.3, 1.7), address.open_stream("0", 0, 1, FAST) as stream:
             assert stream.next(0.3) is None
         with (
             takes(0.5, more=1.5),
@@ -63,7 +63,7 @@ def test_a_broker_that_is_not_there_is_given_up_in_time(
     monkeypatch.setattr(kafka_queries, "FIRST_WAIT", 0.2)
     servers = {"bootstrap.servers": f"127.0.0.1:{closed_port}"}
     nobody = KafkaAddress.of_topic("orders", servers)
-    with takes(0, more=3), pytest.raises(HubUnavailableError):
+    with takes(0, 3), pytest.raises(HubUnavailableError):
         ask(nobody)
-    with nobody.open_stream("0", 0, 10, ReadSettings()) as stream, takes(0.3, more=1.7):
+    with nobody.open_stream("0", 0, 10, ReadSettings()) as stream, takes(0.3, 1.7):
         assert stream.next(0.3) is None
