@@ -20,10 +20,9 @@ from eventhub_checkpoints.errors import StoreAccessError
 from eventhub_checkpoints.stores.blob.protocol import EMULATOR_ACCOUNT
 from hub_load import LIFETIME, LONG, load, signature
 from rotating_storage import KEYS, Account, azurite_with_two_keys, every, rotating
+from variants import ONLY_LONG_AIO, ONLY_LONG_SYNC
 
 pytestmark = [pytest.mark.long, pytest.mark.waits]
-SYNC = pytest.mark.parametrize("variant", ["sync"], indirect=True)
-AIO = pytest.mark.parametrize("variant", ["aio"], indirect=True)
 RENEWALS = 2
 WRONG_KEY = base64.b64encode(b"neither").decode()
 EXPIRY = 2.0
@@ -87,7 +86,7 @@ def check_once_each(run: Any, count: int, wait: Callable[..., Any]) -> None:
     assert run.deeds.numbers() == [*range(count)]
 
 
-@SYNC
+@ONLY_LONG_SYNC
 def test_a_key_is_rotated_in_the_order_of_the_page(site: Any, wait: Callable[..., Any]) -> None:
     site.hub.accept_keys({"first"})
     credential = AzureNamedKeyCredential("policy", "first")
@@ -106,7 +105,7 @@ def test_a_key_is_rotated_in_the_order_of_the_page(site: Any, wait: Callable[...
     check_once_each(run, count(), wait)
 
 
-@AIO
+@ONLY_LONG_AIO
 def test_a_key_that_was_revoked_too_early_holds_the_processor_up_until_it_has_the_new_one(
     site: Any, wait: Callable[..., Any]
 ) -> None:
@@ -150,7 +149,7 @@ def test_tokens_expire_and_are_renewed(site: Any, kind: str, wait: Callable[...,
     check_once_each(run, count(), wait)
 
 
-@SYNC
+@ONLY_LONG_SYNC
 def test_a_processor_that_is_restarted_reads_the_new_connection_string(
     site: Any, wait: Callable[..., Any]
 ) -> None:
@@ -194,7 +193,7 @@ def test_credentials_of_the_storage_are_rotated_while_events_are_processed(
     assert store.saved["0"][-1] == count() - 1
 
 
-@AIO
+@ONLY_LONG_AIO
 def test_a_key_of_the_storage_that_comes_too_late_costs_no_event(
     site: Any, blob_store: Callable[..., Any], wait: Callable[..., Any]
 ) -> None:
@@ -213,7 +212,7 @@ def test_a_key_of_the_storage_that_comes_too_late_costs_no_event(
     check_once_each(run, count(), wait)
 
 
-@SYNC
+@ONLY_LONG_SYNC
 def test_a_consumer_without_a_key_of_the_storage_is_replaced_when_its_ownership_has_expired(
     site: Any, blob_store: Callable[..., Any], wait: Callable[..., Any]
 ) -> None:
