@@ -118,6 +118,11 @@ class Clock(selectors.SelectSelector):
 _running: list[Clock] = []
 
 
+def is_running() -> bool:
+    """Return whether time is simulated at present."""
+    return bool(_running)
+
+
 def now() -> float:
     """Return the seconds since the start of the simulation that is running.
 

@@ -34,8 +34,9 @@ class Simulated(Server):
 
     is_listening = True
 
-    def __init__(self, idle_timeout=240.0):
+    def __init__(self, idle_timeout=240.0, delay=0.0):
         super().__init__(Hubs({"orders": 1}, None), idle_timeout)
+        self.faults.delay = delay
 
     def on_lost(self, connection):
         self.connections.discard(connection)
@@ -93,9 +94,8 @@ class Wire(asyncio.Transport):
 
 def test_a_delay_is_a_latency_and_no_limit_of_throughput():
     async def main():
-        server = Simulated()
+        server = Simulated(delay=0.2)
         wire = Wire(server)
-        server.faults.delay = 0.2
         wire.open()
         await asyncio.sleep(0.1)
         wire.attach()
@@ -116,9 +116,8 @@ def test_a_delay_is_a_latency_and_no_limit_of_throughput():
 
 def test_what_a_shorter_delay_is_given_to_does_not_overtake():
     async def main():
-        server = Simulated()
+        server = Simulated(delay=5.0)
         wire = Wire(server)
-        server.faults.delay = 5.0
         wire.open()
         await asyncio.sleep(1)
         server.faults.delay = 0.0

@@ -113,7 +113,7 @@ def test_a_link_needs_a_token(hub: LocalHub, connect) -> None:  # type: ignore[n
 @pytest.mark.parametrize("kind", ["SAS", "Entra"])
 def test_a_receiver_whose_token_expires_is_detached(hub: LocalHub, kind: str) -> None:
     hub.accept_keys({"key"})
-    expiry = int(time.time()) + (6 if kind == "Entra" else 2)
+    expiry = int(time.time()) + (4 if kind == "Entra" else 2)
 
     class Fixed:
         def get_token(self, *_: str, **__: object) -> AccessToken:

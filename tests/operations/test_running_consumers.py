@@ -1,4 +1,4 @@
-"""`ehcp reset --force` while real clients of both variants read, on several stores."""
+"""`ehcp reset --force` while real clients read, on several stores."""
 
 import itertools
 import threading
@@ -35,6 +35,10 @@ pytestmark = [
 PARTITIONS = ["0", "1", "2", "3"]
 EVENTS = 30
 NEXT = 10
+BOTH = ["sync", "aio"]
+ONLY_SYNC = pytest.mark.parametrize("variant", BOTH if IS_CAMPAIGN else ["sync"])
+ONLY_AIO = pytest.mark.parametrize("variant", BOTH if IS_CAMPAIGN else ["aio"])
+"""Both variants in campaigns."""
 HOLD = "2.5"
 """Seconds: more than the consumers need, which balance every 0.4 s."""
 
@@ -145,9 +149,9 @@ def check_reset(hub: LocalHub, url: str, seen: Seen, consumers: int) -> None:
 
 @pytest.mark.parametrize(
     ("variant", "saving", "consumers"),
-    [("sync", "directly", 2), ("aio", "directly", 2), ("sync", "checkpointer", 1)]
+    [("sync", "directly", 2), ("aio", "checkpointer", 1)]
     if not IS_CAMPAIGN
-    else itertools.product(["sync", "aio"], ["directly", "checkpointer"], [1, 2]),
+    else itertools.product(BOTH, ["directly", "checkpointer"], [1, 2]),
 )
 def test_consumers_read_again_from_the_position(
     hub: LocalHub,
@@ -166,6 +170,7 @@ def test_consumers_read_again_from_the_position(
 
 # Of two consumers, the one that loses a partition may overwrite a later checkpoint of the other, as
 # the official store does not compare them; then nothing tells when everything was read again.
+@ONLY_AIO
 def test_consumers_with_the_official_blob_store_read_again_from_the_position(
     hub: LocalHub,
     start: Callable[..., Consumer],
@@ -181,6 +186,7 @@ def test_consumers_with_the_official_blob_store_read_again_from_the_position(
     check_reset(hub, blob_container.url, seen, consumers=1)
 
 
+@ONLY_SYNC
 def test_an_event_processor_reads_again_from_the_position(
     hub: LocalHub, loop: Loop, variant: str, url: str
 ) -> None:
@@ -218,7 +224,7 @@ def test_an_event_processor_reads_again_from_the_position(
         loop.finished(opened.close())
 
 
-@pytest.mark.parametrize("variant", ["sync", "aio"] if IS_CAMPAIGN else ["aio"])
+@ONLY_AIO
 def test_what_a_coalescing_store_remembers_does_not_undo_a_reset(
     hub: LocalHub,
     start: Callable[..., Consumer],
@@ -246,7 +252,7 @@ def test_what_a_coalescing_store_remembers_does_not_undo_a_reset(
         assert [seen.times(id_, number) for number in range(EVENTS)] == [1] * NEXT + [2] * 20
 
 
-@pytest.mark.parametrize("variant", ["sync", "aio"] if IS_CAMPAIGN else ["sync"])
+@ONLY_SYNC
 def test_a_consumer_under_load_reads_again_from_the_position(
     hub: LocalHub,
     start: Callable[..., Consumer],

@@ -43,6 +43,8 @@ SLACK = 8.0
 """Seconds that the machine may take for itself where a test compares real ones."""
 INTERVAL, EXPIRY = 0.4, 60.0
 """Seconds between two rounds of load balancing, and until an ownership ends by itself."""
+LONGEST_LOOK = 1.2
+"""Seconds of real time, two such rounds or more, for which a test looks whether nothing happens."""
 
 
 @pytest.fixture(params=[SIMULATED, LONG_SYNC])
@@ -75,8 +77,10 @@ def wait(loop: Any) -> Any:
 
 @pytest.fixture
 def elapse(loop: Any) -> Any:
-    """Lets time pass."""
-    return loop.elapse if isinstance(loop, Simulation) else let_pass
+    """Lets time pass, in which nothing may happen; of real time, at most `LONGEST_LOOK`."""
+    if isinstance(loop, Simulation):
+        return loop.elapse
+    return lambda seconds: let_pass(min(seconds, LONGEST_LOOK))
 
 
 class Recorded:

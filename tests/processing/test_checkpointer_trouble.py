@@ -19,7 +19,7 @@ AWAY = ConnectionError("the storage is away")
 def test_a_store_that_is_away_for_a_while_is_not_seen_by_handlers(stage: Any, wait: Wait) -> None:
     store, seen = stage.store(), []
     checkpointer = stage.checkpointer(
-        store, every(events=1), on_error=lambda *said: seen.append(said), unhealthy_after=3
+        store, every(events=1), on_error=lambda *said: seen.append(said), unhealthy_after=2
     )
     store.error = AWAY
     stage.publish(5)

@@ -287,40 +287,58 @@ def test_without_a_time_of_the_newest_event_a_time_has_to_be_looked_up(
     assert at_hand(position, PartitionProperties("0", 100, 200, "of 199", None)) == number
 
 
-def test_a_loss_tells_partition_events_and_what_to_do() -> None:
-    found = held("0", 100, 200)
-    assert str(expired(HUB, 40, found)) == (
-        "partition 0 of ns/orders: sequence number 40 has expired; the first retained is 100, so "
-        "60 events are lost. Start from 'earliest', or set failOnDataLoss=false (without Spark "
-        "ReadSettings(fail_on_data_loss=False)) to go on with what is left"
-    )
+FOUND = held("0", 100, 200)
+
+
+@pytest.mark.parametrize(
+    ("error", "fields", "text"),
+    [
+        (
+            expired(HUB, 40, FOUND),
+            ("0", 40, 100),
+            "partition 0 of ns/orders: sequence number 40 has expired; the first retained is 100, "
+            "so 60 events are lost. Start from 'earliest', or set failOnDataLoss=false (without "
+            "Spark ReadSettings(fail_on_data_loss=False)) to go on with what is left",
+        ),
+        (
+            ahead_of_end(HUB, 201, FOUND),
+            ("0", 201, 100),
+            "partition 0 of ns/orders: sequence number 201 lies behind the end of the partition, "
+            "whose next event gets 200. Was the hub deleted and created again? Then its "
+            "checkpoints belong to the old one: reset them, start from 'earliest', or set "
+            "failOnDataLoss=false (without Spark ReadSettings(fail_on_data_loss=False)) to read "
+            "the new one from its first event. A range or position of yours may be of another hub",
+        ),
+        (
+            created_again(HUB, FOUND, 150, "10:00", "11:00"),
+            ("0", 150, 100),
+            "ns/orders was deleted and created again: the checkpoint is of the hub that was "
+            "created at 10:00, and the present one was created at 11:00, so its sequence numbers "
+            "are those of other events. Start with a new checkpointLocation, or set "
+            "failOnDataLoss=false to read the new hub from its first event",
+        ),
+        (
+            partition_gone(HUB, "7", 42, ["0", "3"]),
+            ("7", 42, 0),
+            "ns/orders has no partition 7 any more, it has 0, 3. Was the hub deleted and created "
+            "again? Then its checkpoints belong to the old one: reset them, or set "
+            "failOnDataLoss=false (without Spark ReadSettings(fail_on_data_loss=False)) to go on "
+            "with the partitions that are there",
+        ),
+    ],
+    ids=["expired", "ahead of the end", "created again", "partition gone"],
+)
+def test_a_loss_tells_partition_events_and_what_to_do(
+    error: DataLossError, fields: tuple[str, int, int], text: str
+) -> None:
+    assert (error.partition_id, error.wanted, error.first_retained) == fields
+    assert str(error) == text
+
+
+def test_an_empty_range_behind_the_end_is_data_loss_too() -> None:
     with pytest.raises(DataLossError) as failure:
-        retained(HUB, FAIL, found, 201, 201)
-    error = failure.value
-    assert (error.partition_id, error.wanted, error.first_retained) == ("0", 201, 100)
-    assert str(error) == (
-        "partition 0 of ns/orders: sequence number 201 lies behind the end of the partition, whose "
-        "next event gets 200. Was the hub deleted and created again? Then its checkpoints belong "
-        "to the old one: reset them, start from 'earliest', or set failOnDataLoss=false (without "
-        "Spark ReadSettings(fail_on_data_loss=False)) to read the new one from its first event. A "
-        "range or position of yours may be of another hub"
-    )
-    again = created_again(HUB, found, 150, "10:00", "11:00")
-    assert (again.partition_id, again.wanted, again.first_retained) == ("0", 150, 100)
-    assert str(again) == (
-        "ns/orders was deleted and created again: the checkpoint is of the hub that was created at "
-        "10:00, and the present one was created at 11:00, so its sequence numbers are those of "
-        "other events. Start with a new checkpointLocation, or set failOnDataLoss=false to read "
-        "the new hub from its first event"
-    )
-    gone = partition_gone(HUB, "7", 42, ["0", "3"])
-    assert (gone.partition_id, gone.wanted, gone.first_retained) == ("7", 42, 0)
-    assert str(gone) == (
-        "ns/orders has no partition 7 any more, it has 0, 3. Was the hub deleted and created "
-        "again? Then its checkpoints belong to the old one: reset them, or set "
-        "failOnDataLoss=false (without Spark ReadSettings(fail_on_data_loss=False)) to go on with "
-        "the partitions that are there"
-    )
+        retained(HUB, FAIL, FOUND, 201, 201)
+    assert str(failure.value) == str(ahead_of_end(HUB, 201, FOUND))
 
 
 @pytest.mark.parametrize(

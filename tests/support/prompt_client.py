@@ -1,4 +1,4 @@
-"""The official client, made to look more often whether its links are open.
+"""The official client, made to look more often whether its links are open, or closed.
 
 A `conftest.py` that imports `prompt_client` applies it to all tests of its folder.
 """
@@ -9,13 +9,27 @@ from typing import Any
 
 import pytest
 
-POLL = 0.05
-"""Seconds between two looks of the client, several of which it needs for each link.
+from simulated_time import is_running
 
-Source: azure-eventhub 5.15.1, `_client_base.py` and `aio/_client_base_async.py`,
-`_management_request` and `_open`.
+PAUSES = {0.05: 0.005, 1: 0.02}
+"""Seconds between two looks of the client, and those that tests replace them by.
+
+It needs several of the first for each link that it opens. The others are at its end: `close` waits
+for `_keep_alive`, which looks whether the client is closed, and `stop` looks whether an aio client
+has closed its partitions.
+
+Source: azure-eventhub 5.15.1, `_management_request` and `_open` in `_client_base.py` and
+`aio/_client_base_async.py`; `_keep_alive` in `_pyamqp/client.py`, `_keep_alive_async` in
+`_pyamqp/aio/_client_async.py`; `stop` in `aio/_eventprocessor/event_processor.py`.
 """
-SHORTER = 0.005
+MODULES = {
+    "azure.eventhub._client_base.time": time,
+    "azure.eventhub._pyamqp.client.time": time,
+    "azure.eventhub.aio._client_base_async.asyncio": asyncio,
+    "azure.eventhub._pyamqp.aio._client_async.asyncio": asyncio,
+    "azure.eventhub.aio._eventprocessor.event_processor.asyncio": asyncio,
+}
+"""What sleeps, by where the client has it."""
 
 
 class Clock:
@@ -28,13 +42,13 @@ class Clock:
         return getattr(self._module, name)
 
     def sleep(self, seconds: float, **kwargs: Any) -> Any:
-        """Sleep for less time if this is the pause between two looks."""
+        """Sleep for less time if this is a pause between two looks, and takes real time."""
         wait = self._module.sleep
-        return wait(SHORTER if seconds == POLL else seconds, **kwargs)
+        return wait(seconds if is_running() else PAUSES.get(seconds, seconds), **kwargs)
 
 
 @pytest.fixture(autouse=True)
 def prompt_client(monkeypatch: pytest.MonkeyPatch) -> None:
     """Answers of a hub on this machine come within milliseconds: do not wait 0.35 s for each."""
-    monkeypatch.setattr("azure.eventhub._client_base.time", Clock(time))
-    monkeypatch.setattr("azure.eventhub.aio._client_base_async.asyncio", Clock(asyncio))
+    for path, module in MODULES.items():
+        monkeypatch.setattr(path, Clock(module))

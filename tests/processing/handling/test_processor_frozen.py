@@ -9,7 +9,6 @@ import pytest
 from backends import Place
 from backends.redis import LocalRedis
 from eventhub_checkpoints import every
-from variants import REAL_CLIENTS
 
 pytestmark = [pytest.mark.long, pytest.mark.waits]
 Wait = Callable[..., Any]
@@ -33,8 +32,14 @@ def place(server: LocalRedis) -> Iterator[Place]:
         server.resume()
 
 
-@REAL_CLIENTS
-@pytest.mark.parametrize("has_rest", [False, True], ids=["nothing in work", "all unsaved"])
+@pytest.mark.parametrize(
+    ("variant", "has_rest"),
+    [
+        pytest.param("aio", False, id="aio-nothing in work"),
+        pytest.param("sync", True, id="sync-all unsaved"),
+    ],
+    indirect=["variant"],
+)
 def test_a_frozen_storage_holds_a_stop_no_longer_than_its_limits(
     site: Any, wait: Wait, place: Place, server: LocalRedis, has_rest: bool
 ) -> None:

@@ -1,4 +1,8 @@
-"""Keys of hub and storage are rotated, and tokens expire, under load: no event is lost."""
+"""Keys of hub and storage are rotated, and tokens expire, under load: no event is lost.
+
+Each with one client: that the store of both renews its credentials is shown in
+`tests/stores/blob/test_rotation.py`.
+"""
 
 import base64
 import json
@@ -16,9 +20,9 @@ from eventhub_checkpoints.errors import StoreAccessError
 from eventhub_checkpoints.stores.blob.protocol import EMULATOR_ACCOUNT
 from hub_load import LIFETIME, LONG, load, signature
 from rotating_storage import KEYS, Account, azurite_with_two_keys, every, rotating
-from variants import REAL_CLIENTS
+from variants import ONLY_LONG_AIO, ONLY_LONG_SYNC
 
-pytestmark = [pytest.mark.long, pytest.mark.waits, REAL_CLIENTS]
+pytestmark = [pytest.mark.long, pytest.mark.waits]
 RENEWALS = 2
 WRONG_KEY = base64.b64encode(b"neither").decode()
 EXPIRY = 2.0
@@ -82,6 +86,7 @@ def check_once_each(run: Any, count: int, wait: Callable[..., Any]) -> None:
     assert run.deeds.numbers() == [*range(count)]
 
 
+@ONLY_LONG_SYNC
 def test_a_key_is_rotated_in_the_order_of_the_page(site: Any, wait: Callable[..., Any]) -> None:
     site.hub.accept_keys({"first"})
     credential = AzureNamedKeyCredential("policy", "first")
@@ -100,6 +105,7 @@ def test_a_key_is_rotated_in_the_order_of_the_page(site: Any, wait: Callable[...
     check_once_each(run, count(), wait)
 
 
+@ONLY_LONG_AIO
 def test_a_key_that_was_revoked_too_early_holds_the_processor_up_until_it_has_the_new_one(
     site: Any, wait: Callable[..., Any]
 ) -> None:
@@ -120,7 +126,9 @@ def test_a_key_that_was_revoked_too_early_holds_the_processor_up_until_it_has_th
     check_once_each(run, count(), wait)
 
 
-@pytest.mark.parametrize("kind", ["SAS", "token"])
+@pytest.mark.parametrize(
+    ("variant", "kind"), [("sync", "SAS"), ("aio", "token")], indirect=["variant"]
+)
 def test_tokens_expire_and_are_renewed(site: Any, kind: str, wait: Callable[..., Any]) -> None:
     site.hub.accept_keys({"key"})
     tokens = AioTokens() if site.is_aio else Tokens()
@@ -141,6 +149,7 @@ def test_tokens_expire_and_are_renewed(site: Any, kind: str, wait: Callable[...,
     check_once_each(run, count(), wait)
 
 
+@ONLY_LONG_SYNC
 def test_a_processor_that_is_restarted_reads_the_new_connection_string(
     site: Any, wait: Callable[..., Any]
 ) -> None:
@@ -165,7 +174,9 @@ def test_a_processor_that_is_restarted_reads_the_new_connection_string(
     check_once_each(run, count(), wait)
 
 
-@pytest.mark.parametrize("kind", ["SAS", "key"])
+@pytest.mark.parametrize(
+    ("variant", "kind"), [("sync", "key"), ("aio", "SAS")], indirect=["variant"]
+)
 def test_credentials_of_the_storage_are_rotated_while_events_are_processed(
     site: Any, blob_store: Callable[..., Any], kind: str, wait: Callable[..., Any]
 ) -> None:
@@ -182,6 +193,7 @@ def test_credentials_of_the_storage_are_rotated_while_events_are_processed(
     assert store.saved["0"][-1] == count() - 1
 
 
+@ONLY_LONG_AIO
 def test_a_key_of_the_storage_that_comes_too_late_costs_no_event(
     site: Any, blob_store: Callable[..., Any], wait: Callable[..., Any]
 ) -> None:
@@ -200,6 +212,7 @@ def test_a_key_of_the_storage_that_comes_too_late_costs_no_event(
     check_once_each(run, count(), wait)
 
 
+@ONLY_LONG_SYNC
 def test_a_consumer_without_a_key_of_the_storage_is_replaced_when_its_ownership_has_expired(
     site: Any, blob_store: Callable[..., Any], wait: Callable[..., Any]
 ) -> None:

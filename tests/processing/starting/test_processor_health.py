@@ -9,7 +9,7 @@ from eventhub_checkpoints import ConfigurationError, HubUnavailableError
 from eventhub_checkpoints.processing._async import client_callbacks as aio_callbacks
 from eventhub_checkpoints.processing._async import start_position_store as aio_start_position
 from eventhub_checkpoints.processing._sync import client_callbacks, start_position_store
-from variants import REAL_AIO
+from variants import ONLY_SIMULATED, REAL_AIO
 
 HUB_PARTITIONS = 2
 CONSUMER_GROUPS = ("audit",)
@@ -18,13 +18,13 @@ CONSUMER_GROUPS = ("audit",)
 @pytest.fixture(autouse=True)
 def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (client_callbacks, aio_callbacks):
-        monkeypatch.setattr(module, "LOOKING", 0.5)
+        monkeypatch.setattr(module, "LOOKING", 0.25)
 
 
 @REAL_AIO
 def test_a_consumer_group_that_does_not_exist_is_reported(runs: Any, wait: Any) -> None:
     runs.publish(3)
-    run = runs.start(runs.stage.store(), runs.maker(consumer_group="nope"), unhealthy_after=2)
+    run = runs.start(runs.stage.store(), runs.maker(consumer_group="nope"), unhealthy_after=0.5)
     wait(lambda: not run.processor.healthy())
     ((partition_id, error),) = run.seen.errors
     assert partition_id == "0"
@@ -32,6 +32,7 @@ def test_a_consumer_group_that_does_not_exist_is_reported(runs: Any, wait: Any) 
     assert "does the consumer group 'nope' exist" in str(error)
 
 
+@ONLY_SIMULATED
 def test_one_that_exists_is_healthy_with_and_without_events(
     runs: Any, wait: Any, elapse: Any
 ) -> None:

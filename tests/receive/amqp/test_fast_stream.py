@@ -98,7 +98,7 @@ def test_large_and_small_bodies_come_as_they_were_sent(hub, address):
     assert largest < 18 * 2**20
 
 
-def test_no_thread_of_the_client_reads_beside_ours(hub, address):
+def test_no_thread_of_the_client_reads_beside_ours_or_is_waited_for_at_the_end(hub, address):
     with address.open_stream("0", 0, 100, FAST) as stream:
         assert numbers(stream, 100) == [*range(100)]
         assert [one.name for one in threading.enumerate() if "keep_alive" in one.name] == []

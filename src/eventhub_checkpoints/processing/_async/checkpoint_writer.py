@@ -394,7 +394,8 @@ class CheckpointWriter:
         # Otherwise a caller that keeps finishing events would keep this from ending.
         goal = session.finished.count
         while progress.saved_count < goal and not session.is_over:
-            # Without time left no write begins, and a coarse clock may stand still until then.
+            # If `seconds` is 0, so is `shortest`; `left < shortest` would be false until the clock
+            # ticks, and this loop would spin, as no write begins without time left.
             if (left := end - time.monotonic()) <= 0 or left < shortest:
                 return False
             await self.begin_flush([session], left)
