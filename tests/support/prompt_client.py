@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from azure.eventhub._eventprocessor.event_processor import EventProcessor
 
+from waiting import let_pass
+
 POLL = 0.05
 """Seconds between two looks of the client, several of which it needs for each link.
 
@@ -43,7 +45,7 @@ class Consumers(dict[str, Any]):
     def items(self) -> Any:
         """Wait a moment if there are none: the loop would take the time of all other threads."""
         if not self:
-            time.sleep(SHORTER)
+            let_pass(SHORTER)
         return super().items()
 
 
