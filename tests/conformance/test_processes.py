@@ -229,8 +229,8 @@ def make_store():
     return SoundOnFile(FileRows({folder!r}))
 
 def tried():
-    checks = [check for check in CHECKS if "processes" in check.needs]
-    print(certify(make_store, checks=checks).text(), flush=True)
+    check = next(check for check in CHECKS if "processes" in check.needs)
+    print(certify(make_store, checks=[check]).text(), flush=True)
 """
 
 
@@ -238,7 +238,7 @@ def tried():
 def test_a_program_races_a_factory_of_its_main_module(tmp_path: Path) -> None:
     text = CERTIFYING.format(folder=str(tmp_path)) + 'if __name__ == "__main__":\n    tried()\n'
     done = python(text, tmp_path)
-    assert "2 passed" in done.stdout, done.stdout + done.stderr
+    assert "1 passed" in done.stdout, done.stdout + done.stderr
 
 
 @pytest.mark.long
