@@ -54,6 +54,7 @@ from eventhub_checkpoints.conformance import (
 )
 from eventhub_checkpoints.conformance.contract import BASE
 from eventhub_checkpoints.conformance.faults import LONGEST_HANG
+from stores_in_turn import in_turn
 from waiting import LIMIT
 
 ACCESSORS = {"put_raw", "stall", "shift_clock"}
@@ -117,12 +118,6 @@ def test_a_backend_has_every_accessor_but_those_that_it_is_said_to_lack(
 ) -> None:
     given = backend.accessors(shared_place).given & ACCESSORS
     assert given == ACCESSORS - backend.lacks_here
-
-
-def in_turn(names: list[str]) -> pytest.MarkDecorator:
-    """Run a long test once a backend, sync and aio in turn."""
-    stores = [*zip(names, cycle(VARIANTS), strict=False)]
-    return pytest.mark.parametrize(("backend", "variant"), stores, indirect=["backend"])
 
 
 class Suspension:
