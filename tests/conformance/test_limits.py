@@ -20,7 +20,7 @@ from simulated_loop import SimulatedLoop
 SHORT_STALLS = 0.6
 """Seconds of two stalls that cost nothing."""
 SECONDS = {
-    "a_hung_list_ends": 2 * BOUND,
+    "a_hung_list_ends": BOUND,
     "a_hung_batch_ends": BOUND,
     "a_hung_claim_spares_the_others": AMPLE,
     "a_hung_checkpoint_ends": BOUND,

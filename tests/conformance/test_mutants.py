@@ -3,11 +3,9 @@
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import ModuleType
-from typing import Any
 
 import pytest
 from mutants import BY_NAME, GALLERY, MUTANTS, tried
-from mutants_of_limits import OVERDUE
 from mutants_of_processes import LocksInMemoryOnly, SoundOnFile
 from sound import Sound
 
@@ -67,23 +65,19 @@ def test_each_mutant_is_caught_by_the_checks_that_name_its_fault(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    "kind",
-    [kind for kind in MUTANTS if kind.__module__ == "mutants_of_limits"],
-    ids=lambda kind: kind.__name__,
-)
-def test_a_sync_store_that_exceeds_a_limit_is_caught_on_the_real_clock(kind: Any) -> None:
-    """`test_limits.py` has aio stores with the same faults on a simulated clock."""
-    with ThreadPoolExecutor(len(OVERDUE)) as pool:
-        found = [*pool.map(lambda name: missed(kind, [name]), MUTANTS[kind])]
-    assert found == [[]] * len(MUTANTS[kind])
-
-
-@pytest.mark.long
-def test_the_limits_of_the_store_that_the_mutants_are_made_of_are_sound() -> None:
-    with ThreadPoolExecutor(len(LIMITS)) as pool:
-        found = [*pool.map(lambda check: not_passed(Sound, [check]), LIMITS)]
-    assert found == [{}] * len(LIMITS)
+def test_on_the_real_clock_the_sync_stores_that_exceed_a_limit_are_caught() -> None:
+    """All at once, beside a sound one; `test_limits.py` has aio stores on a simulated clock."""
+    faulty = [
+        (kind, [name])
+        for kind, names in MUTANTS.items()
+        if kind.__module__ == "mutants_of_limits"
+        for name in names
+    ]
+    with ThreadPoolExecutor(len(faulty) + len(LIMITS)) as pool:
+        found = pool.map(missed, *zip(*faulty, strict=True))
+        sound = pool.map(lambda check: not_passed(Sound, [check]), LIMITS)
+        assert [line for lines in found for line in lines] == []
+        assert [*sound] == [{}] * len(LIMITS)
 
 
 def test_every_check_is_needed_by_a_mutant() -> None:

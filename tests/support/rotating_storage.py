@@ -101,21 +101,49 @@ class AioTokens(Tokens):
         """Hold nothing open."""
 
 
-def rotating(kind: str, variant: str) -> tuple[Any, Callable[[], None], float]:
-    """Return a credential, what replaces its secret, and how long a replaced one is valid (s)."""
+class Rotating(NamedTuple):
+    """A credential whose secret is replaced.
+
+    Attributes:
+        replace: puts another valid secret in its place.
+        spoil: puts one in its place that is not valid: the first one, which has expired, or any.
+        validity: seconds for which a secret is valid; 0 if it is so without end.
+    """
+
+    credential: Any
+    replace: Callable[[], None]
+    spoil: Callable[[], None]
+    validity: float
+
+
+def rotating(kind: str, variant: str) -> Rotating:
     if kind == "SAS":
-        signature = AzureSasCredential(fresh_sas())
-        return signature, lambda: signature.update(fresh_sas()), LIFETIME
+        first = fresh_sas()
+        signature = AzureSasCredential(first)
+        return Rotating(
+            signature,
+            lambda: signature.update(fresh_sas()),
+            lambda: signature.update(first),
+            LIFETIME,
+        )
     if kind == "key":
         key = AzureNamedKeyCredential(EMULATOR_ACCOUNT, KEYS[0])
         other = {KEYS[0]: KEYS[1], KEYS[1]: KEYS[0]}
-        return key, lambda: key.update(EMULATOR_ACCOUNT, other[key.named_key.key]), 0.0
+        neither = base64.b64encode(b"neither").decode()
+        return Rotating(
+            key,
+            lambda: key.update(EMULATOR_ACCOUNT, other[key.named_key.key]),
+            lambda: key.update(EMULATOR_ACCOUNT, neither),
+            0.0,
+        )
     tokens = AioTokens() if variant == "aio" else Tokens()
-
-    def replace() -> None:
-        tokens.token = fresh_token()
-
-    return tokens, replace, LIFETIME
+    expired = tokens.token
+    return Rotating(
+        tokens,
+        lambda: setattr(tokens, "token", fresh_token()),
+        lambda: setattr(tokens, "token", expired),
+        LIFETIME,
+    )
 
 
 @contextmanager

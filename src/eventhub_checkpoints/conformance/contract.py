@@ -59,6 +59,8 @@ class Check:
         habits: client behaviour that it follows from, numbered as in `docs/guarantees.md`.
         needs: what it requires to run: `"base"`, `"processes"`, or names of accessors.
         sentence: the sentence of the contract.
+        waits: whether it waits for the time limit of a call that hangs, and disturbs no other check
+            that does.
     """
 
     name: str
@@ -67,6 +69,7 @@ class Check:
     needs: tuple[str, ...]
     sentence: str
     function: Callable[["Subject"], None]
+    waits: bool = False
 
     @property
     def level(self) -> int:
@@ -80,12 +83,15 @@ CHECKS: list[Check] = []
 """Every check, in the order of the contract."""
 
 
-def check(*tags: str, needs: tuple[str, ...] = ()) -> Callable[..., Callable[["Subject"], None]]:
+def check(
+    *tags: str, needs: tuple[str, ...] = (), waits: bool = False
+) -> Callable[..., Callable[["Subject"], None]]:
     """Register a function as a check; its docstring is the sentence of the contract.
 
     Args:
         *tags: `G1` to `G11`, and `P1` to `P24` for the client's behaviour.
         needs: see `Check`.
+        waits: see `Check`.
     """
 
     def registered(function: Callable[["Subject"], None]) -> Callable[["Subject"], None]:
@@ -97,6 +103,7 @@ def check(*tags: str, needs: tuple[str, ...] = ()) -> Callable[..., Callable[["S
                 needs,
                 " ".join((function.__doc__ or "").split()),
                 function,
+                waits,
             )
         )
         return function

@@ -112,15 +112,13 @@ class Subject:
         self.racers.start()
         return self.racers.race(racing, self.scope)
 
-    def at_once(self, method: str, *arguments: tuple[Any, ...]) -> list[Any]:
-        """Call a method of the store once for each tuple of arguments, all at the same moment.
+    def at_once(self, *calls: Callable[[], Any]) -> list[Any]:
+        """Make calls of the store, all at the same moment.
 
         An aio store is called by tasks of its event loop, and by no other thread. An error takes
         the place of its call's result.
         """
-        function = getattr(self.client.store, method)
-        calls = [partial(function, *each) for each in arguments]
-        if inspect.iscoroutinefunction(function):
+        if all(map(inspect.iscoroutinefunction, calls)):
             results: list[Any] = self._loop.finished(gathered(calls))
             return results
         return race([partial(outcome_of, call) for call in calls])

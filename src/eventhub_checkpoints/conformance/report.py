@@ -49,10 +49,12 @@ class Report:
     Attributes:
         store: short description of the store.
         outcomes: in the order of the contract.
+        seconds: duration of the run; by default, the sum of those of the checks.
     """
 
     store: str
     outcomes: Sequence[Outcome]
+    seconds: float | None = None
 
     @property
     def failed(self) -> list[Outcome]:
@@ -111,7 +113,9 @@ class Report:
             if here:
                 lines += ["", f"level {level}, {title}: {totals(here)}"]
                 lines += self._by_guarantee(here, every_check)
-        seconds = sum(outcome.seconds for outcome in self.outcomes)
+        seconds = self.seconds
+        if seconds is None:
+            seconds = sum(outcome.seconds for outcome in self.outcomes)
         why = f": {self.why_not_certified}" if self.why_not_certified else ""
         ending = f"{self.certificate.value}{why}; {totals(self.outcomes)}, in {seconds:.1f} s"
         return "\n".join([*lines, "", ending])

@@ -12,13 +12,15 @@ Which checks those are:
 - Wrappers (coalescing, hand-over): in memory and on one server.
 
 Those that let a limit pass (also of a server that is suspended) and those that race processes are
-`long`. `conformance/test_limits.py` has the former on a simulated clock. A campaign certifies every
-store with all checks.
+`long`. `conformance/test_limits.py` has the former on a simulated clock. With all checks, one store
+is certified here, and one that claims singly in `test_custom_store.py`; in a campaign, every store.
 """
 
 import asyncio
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from itertools import cycle
 from typing import Any
@@ -51,10 +53,17 @@ from eventhub_checkpoints.conformance import (
     certify,
 )
 from eventhub_checkpoints.conformance.contract import BASE
+from eventhub_checkpoints.conformance.faults import LONGEST_HANG
+from stores_in_turn import in_turn
+from waiting import LIMIT
 
 ACCESSORS = {"put_raw", "stall", "shift_clock"}
 SINGLY, IN_ONE_TRIP = ("memory", "blob"), ("postgres",)
 """Backends whose hooks are made to fail, by how they claim a batch."""
+SHORT = "a_short_stall_costs_nothing"
+"""The check of a suspended server that suspends it twice, and not until a limit is over."""
+CERTIFIED = ("sqlite", "aio")
+"""The store that is certified with all checks; it claims in one trip."""
 EXPIRY = 60.0
 AT_ONCE = 1e-9
 """Every ownership has expired when another asks for it, so nobody is asked."""
@@ -111,23 +120,20 @@ def test_a_backend_has_every_accessor_but_those_that_it_is_said_to_lack(
     assert given == ACCESSORS - backend.lacks_here
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("backend", [*SINGLY, *IN_ONE_TRIP], indirect=True)
-def test_a_hung_call_ends_on_the_real_clock(backend: Backend, opening: Opening) -> None:
-    """All at once: they wait for their limits, and for nothing else."""
-    hung = [check for check in chosen(backend, LIMITS) if "stall" not in check.needs]
-    if backend.name in IN_ONE_TRIP:
-        hung = [check for check in hung if check.name != "a_hung_claim_spares_the_others"]
-    with Certifier(*opening) as certifier, ThreadPoolExecutor(len(hung)) as pool:
-        broken = [*pool.map(lambda check: not_kept(certifier, [check]), hung)]
-    assert broken == [[]] * len(hung)
+class Suspension:
+    """A server that is suspended once for several checks, which run at the same time.
 
+    Args:
+        stall: suspends it for so many seconds, or ends that.
+        checks: how many checks call it, each at the beginning and at its end.
+    """
 
-def in_turn(names: list[str]) -> pytest.MarkDecorator:
-    """Run a long test once a backend, sync and aio in turn; in a campaign with both."""
-    both = [(name, variant) for name in names for variant in VARIANTS]
-    stores = both if IS_CAMPAIGN else [*zip(names, cycle(VARIANTS), strict=False)]
-    return pytest.mark.parametrize(("backend", "variant"), stores, indirect=["backend"])
+    def __init__(self, stall: Callable[[float], None], checks: int) -> None:
+        self._begin = threading.Barrier(checks, partial(stall, LONGEST_HANG), LIMIT)
+        self._end = threading.Barrier(checks, partial(stall, 0.0), LIMIT)
+
+    def __call__(self, seconds: float) -> None:
+        (self._begin if seconds else self._end).wait()
 
 
 @pytest.mark.long
@@ -137,11 +143,20 @@ def test_a_suspended_server_costs_no_more_than_the_limit(
 ) -> None:
     if "stall" in backend.lacks_here:
         pytest.skip(f"{backend.name} is no child process, so it cannot be suspended")
-    keeps(opening, [check for check in LIMITS if "stall" in check.needs])
+    make_store, accessors = opening
+    assert accessors.stall is not None
+    checks = [check for check in LIMITS if "stall" in check.needs and check.name != SHORT]
+    once = replace(accessors, stall=Suspension(accessors.stall, len(checks)))
+    with Certifier(make_store, once) as certifier, ThreadPoolExecutor(len(checks)) as pool:
+        broken = pool.map(lambda check: not_kept(certifier, [check]), checks)
+        assert [*broken] == [[]] * len(checks)
+    keeps(opening, [check for check in LIMITS if check.name == SHORT])
 
 
 @pytest.mark.long
-@in_turn([name for name, kind in BACKENDS.items() if kind.reaches_processes])
+@in_turn(
+    [name for name, kind in BACKENDS.items() if kind.reaches_processes and name != CERTIFIED[0]]
+)
 def test_processes_that_race_for_the_store_find_one_winner(opening: Opening) -> None:
     keeps(opening, BETWEEN_PROCESSES)
 
@@ -149,9 +164,7 @@ def test_processes_that_race_for_the_store_find_one_winner(opening: Opening) -> 
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("backend", "variant"),
-    [(name, variant) for name in BACKENDS for variant in VARIANTS]
-    if IS_CAMPAIGN
-    else [("postgres", "aio")],  # a block of README certifies memory
+    [(name, variant) for name in BACKENDS for variant in VARIANTS] if IS_CAMPAIGN else [CERTIFIED],
     indirect=["backend"],
 )
 def test_the_store_is_certified_in_less_than_two_minutes(
@@ -163,7 +176,8 @@ def test_the_store_is_certified_in_less_than_two_minutes(
     assert report.certificate is (
         Certificate.CERTIFIED if backend.reaches_processes else Certificate.WITHIN_ONE_PROCESS
     ), report.text()
-    assert sum(outcome.seconds for outcome in report.outcomes) < 120
+    assert report.seconds is not None
+    assert report.seconds < 120
 
 
 def test_sync_and_async_stores_race_each_other(backend: Backend, shared_place: Place) -> None:

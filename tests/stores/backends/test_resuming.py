@@ -5,7 +5,6 @@ import threading
 from contextlib import suppress
 from typing import Any
 
-import pytest
 from azure.eventhub import EventHubConsumerClient
 from azure.eventhub.aio import EventHubConsumerClient as AioEventHubConsumerClient
 
@@ -13,20 +12,11 @@ from backends import Place, Variant
 from eventhub_checkpoints.conformance.clients import Loop
 from eventhub_checkpoints.localhub import LocalHub
 from prompt_client import prompt_client
+from stores_in_turn import in_turn
 from waiting import LIMIT, eventually
 
 __all__ = ["prompt_client"]
 
-# What the two clients do is the same on every backend; each is shown with one of them.
-CLIENTS = [
-    ("memory", "aio"),
-    ("blob", "sync"),
-    ("sqlite", "aio"),
-    ("postgres", "sync"),
-    ("mysql", "aio"),
-    ("redis", "sync"),
-    ("cassandra", "aio"),
-]
 SETTINGS: dict[str, Any] = {
     "consumer_group": "$Default",
     # Its first round takes the partition; one that is under way at the close would claim it again.
@@ -82,7 +72,8 @@ async def consumed_aio(hub: LocalHub, store: Any, last: int) -> list[int]:
     return numbers
 
 
-@pytest.mark.parametrize(("backend", "variant"), CLIENTS, indirect=True)
+# What the two clients do is the same on every backend.
+@in_turn()
 def test_the_next_client_goes_on_where_the_first_one_stopped(
     place: Place, variant: Variant, loop: Loop
 ) -> None:

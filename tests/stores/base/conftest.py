@@ -10,7 +10,6 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,7 +21,7 @@ from eventhub_checkpoints.base import seconds_left
 from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
 from eventhub_checkpoints.stores.hook_results import Conflict, Listing, Lost, Seen, Won, Written
 from eventhub_checkpoints.stores.memory.rows import MemoryRows
-from simulated_time import DIGITS, now, simulation
+from simulated_time import DIGITS, Simulation, now, simulation
 from waiting import LIMIT, let_pass, takes
 
 SCOPE = Scope("ns.servicebus.windows.net", "orders", "$Default")
@@ -208,42 +207,38 @@ class Subject:
     The aio variant runs while the test waits for it: in between, its tasks stand still.
 
     Attributes:
-        runner: of the simulation in which an aio store runs; None for a sync one.
+        simulation: where an aio store runs; None for a sync one.
     """
 
     def __init__(
-        self, runner: asyncio.Runner | None, rows: MemoryRows, settings: dict[str, Any]
+        self, simulation: Simulation | None, rows: MemoryRows, settings: dict[str, Any]
     ) -> None:
         self.faults = Faults()
         self.rows = rows
         self.scope = SCOPE
-        self.runner = runner
-        kind: Any = AioStore if runner else SyncStore
+        self.simulation = simulation
+        kind: Any = AioStore if simulation else SyncStore
         self.store = kind(rows, self.faults, **settings)
 
     @property
     def is_aio(self) -> bool:
-        return self.runner is not None
+        return self.simulation is not None
 
     def limit(self, **settings: Any) -> None:
         """Change settings, such as limits, from here on."""
         self.store.settings = replace(self.store.settings, **settings)
 
     def run(self, method: str, *args: Any, **kwargs: Any) -> Any:
-        return self._awaited(getattr(self.store, method)(*args, **kwargs))
+        return self._finished(getattr(self.store, method)(*args, **kwargs))
 
-    def _awaited(self, answer: Any) -> Any:
-        async def result() -> Any:
-            return await answer
-
-        # The span that is current in the test is current in the call.
-        return self.runner.run(result(), context=copy_context()) if self.runner else answer
+    def _finished(self, answer: Any) -> Any:
+        return self.simulation.finished(answer) if self.simulation else answer
 
     def begin(self, method: str, *args: Any, **kwargs: Any) -> Any:
         """Begin a call, in a thread or as a task; `ended` waits for it."""
         call = getattr(self.store, method)
-        if self.runner:
-            return self.runner.get_loop().create_task(call(*args, **kwargs))
+        if self.simulation:
+            return self.simulation.begin(call(*args, **kwargs))
         begun: Future[Any] = Future()
 
         def run() -> None:
@@ -257,20 +252,20 @@ class Subject:
 
     def ended(self, call: Any) -> Any:
         """The result of a call that was begun."""
-        return self._awaited(call) if self.runner else call.result(LIMIT)
+        return call.result(LIMIT)
 
     def until(self, gate: Gate) -> None:
         """Wait until a gate is set, such as `entered` of a fault."""
-        _ = self._awaited(gate.opened()) if self.runner else gate.wait()
+        _ = self._finished(gate.opened()) if self.simulation else gate.wait()
 
     def let_pass(self, seconds: float) -> None:
         """Wait on the store's clock."""
-        _ = self._awaited(asyncio.sleep(seconds)) if self.runner else let_pass(seconds)
+        _ = self.simulation.elapse(seconds) if self.simulation else let_pass(seconds)
 
     @contextmanager
     def takes(self, seconds: float) -> Iterator[None]:
         """Check how long the block takes on the store's clock."""
-        if self.runner:
+        if self.simulation:
             began = now()
             yield
             assert round(now() - began, DIGITS) == seconds
@@ -280,7 +275,7 @@ class Subject:
 
     def all_at_once(self, scripts: list[Script]) -> None:
         """Run every script in a thread or task of its own."""
-        if self.runner:
+        if self.simulation:
 
             async def follow(script: Script) -> None:
                 answer = None
@@ -294,7 +289,7 @@ class Subject:
             async def all_of_them() -> None:
                 await asyncio.gather(*map(follow, scripts))
 
-            self.runner.run(all_of_them())
+            self.simulation.finished(all_of_them())
             return
         barrier = threading.Barrier(len(scripts))
 
@@ -315,17 +310,16 @@ class Subject:
     @contextmanager
     def another_loop(self) -> Iterator[None]:
         """Run the calls inside of the block on another event loop."""
-        before = self.runner
-        with simulation() as inner:
-            self.runner = inner.runner
+        before = self.simulation
+        with simulation() as self.simulation:
             yield
-        self.runner = before
+        self.simulation = before
 
     def in_a_fork(self) -> None:
         """In a forked process, where the parent's event loop is of no use."""
-        if self.runner:
+        if self.simulation:
             self._of_the_fork = simulation()
-            self.runner = self._of_the_fork.__enter__().runner
+            self.simulation = self._of_the_fork.__enter__()
 
     def claim(self, *proposals: dict[str, Any]) -> list[dict[str, Any]]:
         answer: list[dict[str, Any]] = self.run("claim_ownership", list(proposals))
@@ -385,8 +379,8 @@ Make = Callable[..., Subject]
 def made(variant: str) -> Iterator[Make]:
     rows = MemoryRows()
     with ExitStack() as stack:
-        runner = stack.enter_context(simulation()).runner if variant == "aio" else None
-        yield lambda **settings: Subject(runner, rows, settings)
+        running = stack.enter_context(simulation()) if variant == "aio" else None
+        yield lambda **settings: Subject(running, rows, settings)
 
 
 @pytest.fixture(params=["sync", "aio"])
@@ -420,7 +414,7 @@ def store(make: Make) -> Subject:
 def aio_store() -> Iterator[Subject]:
     """A store for asyncio."""
     with simulation() as running:
-        yield Subject(running.runner, MemoryRows(), {"on_stale": "raise"})
+        yield Subject(running, MemoryRows(), {"on_stale": "raise"})
 
 
 @pytest.fixture

@@ -1,22 +1,11 @@
 """A store in another place than before: a forked process, or the next event loop."""
 
-from typing import Any
-
-from eventhub_checkpoints.records import Scope
-
-SCOPE = Scope("ns.servicebus.windows.net", "orders", "$Default")
-
-
-def checkpoint_of(number: int) -> dict[str, Any]:
-    return SCOPE.as_dict() | {"partition_id": "0", "offset": "1", "sequence_number": number}
-
 
 def test_writes_wait_for_each_other_in_every_event_loop(aio_store, make_fault) -> None:
     aio_store.faults.always["write_checkpoint"] = make_fault(seconds=2)
     for _ in range(2):
         with aio_store.another_loop():
-            calls = [aio_store.begin("update_checkpoint", checkpoint_of(n)) for n in range(4)]
-            for call in calls:
+            for call in [aio_store.begin_update(number) for number in range(4)]:
                 aio_store.ended(call)
     assert aio_store.faults.most == 1
 

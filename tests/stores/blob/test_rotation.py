@@ -1,13 +1,11 @@
 """Credentials that are rotated while a store is used, on an Azurite with TLS and tokens."""
 
-import base64
 import time
 from collections.abc import Iterator
 
 import pytest
 
 from eventhub_checkpoints.errors import StoreAccessError
-from eventhub_checkpoints.stores.blob.protocol import EMULATOR_ACCOUNT
 from rotating_storage import Account, azurite_with_two_keys, every, rotating
 
 # Signatures and tokens expire in real time.
@@ -23,23 +21,25 @@ def account() -> Iterator[Account]:
 
 
 # A replaced key is refused at once, so all paths show it. Signatures and tokens have to expire,
-# which the driver's own path leaves to azure-storage-blob: those of ours show it.
+# which the driver's own path leaves to azure-storage-blob: ours show it, each in one variant.
 ROTATED = [
     *[("key", variant) for variant in ("sync", "aio", "sync-driver", "aio-driver")],
-    *[("SAS", "sync"), ("SAS", "aio"), ("token", "aio")],
+    *[("SAS", "sync"), ("token", "aio")],
 ]
 
 
 @pytest.mark.parametrize(("kind", "variant"), ROTATED, indirect=["variant"])
 def test_a_credential_is_rotated_under_load(variant, account, kind) -> None:
-    credential, replace, validity = rotating(kind, variant.name)
+    secret = rotating(kind, variant.name)
     client = variant.client(
-        variant.store(account.url, account.container, credential, connection_verify=account.ca_file)
+        variant.store(
+            account.url, account.container, secret.credential, connection_verify=account.ca_file
+        )
     )
     rows = client.claim_ownership(client.proposals(range(PARTITIONS), "me"))
     rounds = 0
-    ends = time.monotonic() + validity + 1.5
-    with every(0.25, replace) as rotation:
+    ends = time.monotonic() + secret.validity + 1.5
+    with every(0.25, secret.replace) as rotation:
         while rounds < 4 or time.monotonic() < ends:
             rows = client.claim_ownership(rows)
             assert len(rows) == PARTITIONS
@@ -50,11 +50,10 @@ def test_a_credential_is_rotated_under_load(variant, account, kind) -> None:
             rounds += 1
     assert rotation.times > 1
     # Without a valid secret the account refuses, so the ones before were the rotated ones.
-    if kind == "key":
-        credential.update(EMULATOR_ACCOUNT, base64.b64encode(b"neither").decode())
-        if not variant.lean:  # azure-storage-blob reads the key when its client is made
-            assert client.list_checkpoints()
-            return
-    time.sleep(validity)
+    secret.spoil()
+    if kind == "key" and not variant.lean:
+        # azure-storage-blob reads the key when its client is made.
+        assert client.list_checkpoints()
+        return
     with pytest.raises(StoreAccessError):
         client.list_checkpoints()

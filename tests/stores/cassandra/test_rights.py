@@ -14,8 +14,10 @@ from eventhub_checkpoints import StoreAccessError
 from eventhub_checkpoints.conformance.clients import Client
 from page_blocks import blocks
 
-# A second server, which asks for names: it takes half a minute to start.
+# A second server, which asks for names: it takes half a minute to start. Who has which rights is
+# decided there, whatever the variant of the store.
 pytestmark = pytest.mark.long
+SYNC, AIO = (pytest.mark.parametrize("variant", [variant]) for variant in ("sync", "aio"))
 
 PAGE = Path(__file__).resolve().parents[3] / "docs/cassandra.md"
 PASSWORD = "not to be seen"
@@ -70,6 +72,7 @@ def granted_on_the_page(guarded: Guarded) -> list[str]:
     return [one.strip() for one in text.split(";") if "GRANT" in one]
 
 
+@AIO
 def test_the_rights_of_the_page_are_enough(guarded: Guarded, client: Make) -> None:
     for statement in granted_on_the_page(guarded):
         guarded.server.session.execute(statement)
@@ -88,6 +91,7 @@ def test_the_rights_of_the_page_are_enough(guarded: Guarded, client: Make) -> No
     client(**guarded.settings(create_keyspace=True)).list_ownership()
 
 
+@SYNC
 @pytest.mark.parametrize("left_out", [0, 1, 2])
 def test_no_right_of_the_page_is_needless(guarded: Guarded, client: Make, left_out: int) -> None:
     statements = granted_on_the_page(guarded)
@@ -106,6 +110,7 @@ def test_no_right_of_the_page_is_needless(guarded: Guarded, client: Make, left_o
     assert guarded.role in str(refused.value)
 
 
+@AIO
 def test_a_role_that_may_create_creates_the_tables(guarded: Guarded, client: Make) -> None:
     with guarded.server.place() as other:
         other.vanish()
@@ -116,6 +121,7 @@ def test_a_role_that_may_create_creates_the_tables(guarded: Guarded, client: Mak
         made.take("0", "a")
 
 
+@SYNC
 @pytest.mark.parametrize("password", ["wrong-secret", None])
 def test_who_is_not_let_in_is_told_so_without_the_password(
     guarded: Guarded, client: Make, password: str | None, caplog: pytest.LogCaptureFixture

@@ -35,7 +35,7 @@ def end_load(hub: LocalHub) -> Iterator[Callable[[], None]]:
     is_over = threading.Event()
 
     def publish() -> None:
-        while not is_over.wait(0.1):
+        while not is_over.wait(0.2):
             for partition_id in PARTITIONS:
                 hub.publish("orders", partition_id, ["event"])
 
@@ -76,7 +76,7 @@ def test_a_group_moves_while_its_consumers_run(
     old = [site.start(opened(site, blob_container)) for _ in PARTITIONS]
     for consumer in old:
         consumer.saves = lambda event: True
-    wait(lambda: all(consumer.total > 20 for consumer in old))
+    wait(lambda: all(consumer.total > 5 for consumer in old))
     new: list[Any] = []
     with (
         BlobCheckpointStore.from_url(blob_container.url) as source,

@@ -2,10 +2,9 @@
 
 from typing import Any
 
-import pytest
-
 from backends import Backend, Place
 from eventhub_checkpoints.errors import StoreNotReadyError
+from stores_in_turn import in_turn
 
 ALL = ["0", "1"]
 CREATES_NOTHING = {"memory", "redis"}
@@ -17,18 +16,7 @@ def saved(place: Place) -> dict[str, int]:
 
 
 # Both clients go on in the same way; what each backend says of a missing place it says to both.
-CLIENTS = [
-    ("memory", "aio"),
-    ("blob", "sync"),
-    ("sqlite", "aio"),
-    ("postgres", "sync"),
-    ("mysql", "aio"),
-    ("redis", "sync"),
-    ("cassandra", "aio"),
-]
-
-
-@pytest.mark.parametrize(("backend", "site"), CLIENTS, indirect=True)
+@in_turn(variant="site")
 def test_a_place_that_vanishes_stops_no_processing(
     site: Any, backend: Backend, place: Place, wait: Any
 ) -> None:

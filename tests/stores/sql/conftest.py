@@ -10,10 +10,12 @@ import pytest
 from sqlalchemy import create_engine
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from backends.base import Place, ServerMissingError
+from backends.base import OwnServer, Place, ServerMissingError
 from backends.postgres import Postgres
 from eventhub_checkpoints.conformance.clients import Client, Loop
+from eventhub_checkpoints.errors import StoreUnavailableError
 from eventhub_checkpoints.records import Scope
+from waiting import LIMIT, takes
 
 OURS = {"sync": "eventhub_checkpoints", "aio": "eventhub_checkpoints.aio"}
 DRIVERS = {
@@ -119,6 +121,21 @@ def own(own_server: Postgres) -> Iterator[Any]:
         yield created
 
 
-def proposals(client: Client, count: int, owner_id: str = "a") -> list[dict[str, Any]]:
-    """First claims of so many partitions."""
-    return [client.proposal(str(number), owner_id) for number in range(count)]
+@pytest.fixture
+def leaves_in_time() -> Callable[[Client, OwnServer, float], None]:
+    """Checks that a write ends within seconds while its server is silent, and goes on with it."""
+
+    def check(client: Client, server: OwnServer, seconds: float) -> None:
+        client.save("0", 1)
+        client.set(write_timeout=seconds)
+        server.pause()
+        try:
+            with takes(seconds / 2), pytest.raises(StoreUnavailableError):
+                client.save("0", 2)
+        finally:
+            server.resume()
+        client.set(write_timeout=LIMIT)
+        client.save("0", 3)
+        assert client.position("0") == 3
+
+    return check

@@ -16,7 +16,7 @@ from eventhub_checkpoints import StoreAccessError, StoreUnavailableError
 from eventhub_checkpoints.errors import StoreError
 from refusals import says
 from small_disk import small_disk
-from waiting import LIMIT, eventually, takes
+from waiting import LIMIT, eventually
 
 pytestmark = pytest.mark.waits
 
@@ -232,19 +232,11 @@ def test_a_server_that_is_not_there_is_unavailable(variant: Any) -> None:
 
 
 @pytest.mark.long
-def test_a_silent_server_is_left_in_time_and_used_again(variant: Any, own_server: Any) -> None:
+def test_a_silent_server_is_left_in_time_and_used_again(
+    variant: Any, own_server: Any, leaves_in_time: Any
+) -> None:
     drivers = ["postgresql"] if variant.name == "sync" else ["postgresql", "postgresql+asyncpg"]
     for driver in drivers:
         with own_server.place() as own:
             client = variant.open(own.url.replace("postgresql", driver, 1))
-            client.save("0", 1)
-            client.set(write_timeout=1.0)
-            own_server.pause()
-            try:
-                with takes(0.5), pytest.raises(StoreUnavailableError):
-                    client.save("0", 2)
-            finally:
-                own_server.resume()
-            client.set(write_timeout=LIMIT)
-            client.save("0", 3)
-            assert client.position("0") == 3
+            leaves_in_time(client, own_server, 1.0)

@@ -17,6 +17,10 @@ from waiting import LIMIT
 
 WAITING = "FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
 DRIVERS: list[tuple[Variant, str]] = [("sync", "psycopg"), ("aio", "psycopg"), ("aio", "asyncpg")]
+EACH_DRIVER = pytest.mark.parametrize(
+    "client", [("sync", "psycopg"), ("aio", "asyncpg")], indirect=True, ids="-".join
+)
+"""For what takes its time: the two variants of psycopg wait in the same way."""
 BOUND = 1.0
 """Seconds that a call of a store may take."""
 
@@ -91,6 +95,7 @@ def interrupted(server: Postgres, how: str) -> Iterator[None]:
 
 
 @pytest.mark.long
+@EACH_DRIVER
 @pytest.mark.parametrize("how", ["pg_cancel_backend", "pg_terminate_backend"])
 def test_a_commit_whose_wait_is_interrupted_is_not_confirmed(
     server: Postgres, alone: None, client: Client, how: str
@@ -105,6 +110,7 @@ def test_a_commit_whose_wait_is_interrupted_is_not_confirmed(
 
 
 @pytest.mark.long
+@EACH_DRIVER
 def test_nor_is_one_that_the_store_itself_gives_up(
     server: Postgres, alone: None, client: Client
 ) -> None:

@@ -37,18 +37,28 @@ def is_new(row: Row, ahead: float) -> None:
     assert abs(age) < NEW, f"{ahead:+.0f} s of the backend's clock made its age {age:.0f} s"
 
 
-@check("G10", needs=(BASE,))
+def are_unavailable(s: Subject, *calls: Callable[[], object]) -> None:
+    """Make calls at the same moment: each must raise `StoreUnavailableError` in time."""
+    results: list[object] = []
+    ends_in_time(lambda: results.extend(s.at_once(*calls)))
+    kinds = [type(result).__name__ for result in results]
+    assert kinds == [StoreUnavailableError.__name__] * len(calls), f"they ended with {kinds}"
+
+
+@check("G10", needs=(BASE,), waits=True)
 def a_hung_list_ends(s: Subject) -> None:
     """A list without a response raises `StoreUnavailableError` after `operation_timeout`."""
     s.client.set(operation_timeout=BOUND)
     faults = s.faults()
     faults.plan("read_ownerships", HANGS, times=ALWAYS)
     faults.plan("read_checkpoints", HANGS, times=ALWAYS)
-    ends_in_time(raising, StoreUnavailableError, s.client.list_ownership)
-    ends_in_time(raising, StoreUnavailableError, s.client.list_checkpoints)
+    store = s.client.store
+    are_unavailable(
+        s, partial(store.list_ownership, *s.scope), partial(store.list_checkpoints, *s.scope)
+    )
 
 
-@check("G10", "G2", needs=(BASE,))
+@check("G10", "G2", needs=(BASE,), waits=True)
 def a_hung_batch_ends(s: Subject) -> None:
     """Claims without a response end after `operation_timeout`, and none is returned."""
     s.client.set(operation_timeout=BOUND)
@@ -59,7 +69,7 @@ def a_hung_batch_ends(s: Subject) -> None:
     assert won == [], "claims without a response were returned as successful"
 
 
-@check("G10", "G2", needs=(BASE,))
+@check("G10", "G2", needs=(BASE,), waits=True)
 def a_hung_claim_spares_the_others(s: Subject) -> None:
     """A claim without a response does not affect the other claims of its batch."""
     s.client.set(operation_timeout=AMPLE)
@@ -71,19 +81,16 @@ def a_hung_claim_spares_the_others(s: Subject) -> None:
     assert won == ["0", "2"], f"1 had no response; of 0 and 2, {won} succeeded"
 
 
-@check("G10", needs=(BASE,))
+@check("G10", needs=(BASE,), waits=True)
 def a_hung_checkpoint_ends(s: Subject) -> None:
     """A checkpoint without a response ends after `write_timeout`, including waiting in turn."""
     s.client.set(write_timeout=BOUND)
     s.faults().plan("write_checkpoint", HANGS, times=ALWAYS)
-    row = s.client.checkpoint("0", 7, "4711")
-    errors: list[object] = []
-    ends_in_time(lambda: errors.extend(s.at_once("update_checkpoint", (row,), (row,))))
-    kinds = [type(error).__name__ for error in errors]
-    assert kinds == [StoreUnavailableError.__name__] * 2, f"they ended with {kinds}"
+    write = partial(s.client.store.update_checkpoint, s.client.checkpoint("0", 7, "4711"))
+    are_unavailable(s, write, write)
 
 
-@check("G10", "G8", needs=(BASE,))
+@check("G10", "G8", needs=(BASE,), waits=True)
 def a_hung_release_ends(s: Subject) -> None:
     """A release without a response ends after `write_timeout`, without an error."""
     mine = s.client.take("0", "a")

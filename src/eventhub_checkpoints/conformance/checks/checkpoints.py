@@ -278,7 +278,7 @@ def checkpoints_of_a_partition_are_written_in_turn(s: Subject) -> None:
     all_run = Fault(until=lambda: faults.peak(WRITE) >= 3, seconds=0.1)
     faults.plan(WRITE, all_run, times=ALWAYS)
     rows = [s.client.checkpoint(each, 1, "1001") for each in ("0", "0", "1", "2")]
-    results = s.at_once("update_checkpoint", *((row,) for row in rows))
+    results = s.at_once(*(partial(s.client.store.update_checkpoint, row) for row in rows))
     assert results == [None] * 4, f"of four checkpoints at once, the results are {results}"
     assert faults.peak(WRITE, "0") == 1, (
         "two checkpoints of one partition were written concurrently"
