@@ -54,10 +54,10 @@ class Cell:
 
 ALL = [Cell(*one) for one in itertools.product(STAGES, ROUTES, CHECKPOINTS)]
 FEW = [
-    Cell("in the first batch", "exactly once", "deleted"),
     Cell("in the first batch", "flushed publisher", "kept"),
-    Cell("in the sink", "exactly once", "kept"),
     Cell("in the sink", "publisher", "deleted"),
+    Cell("in the sink", "exactly once", "deleted"),
+    Cell("before the commit", "exactly once", "kept"),
     Cell("before the commit", "publisher", "kept"),
     Cell("after the commit", "flushed publisher", "deleted"),
 ]

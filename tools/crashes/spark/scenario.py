@@ -34,7 +34,7 @@ def results(chosen: argparse.Namespace, command: str) -> Iterator[Result]:
     cells = [cell for cell in ALL if chosen.stage in (None, cell.stage)]
     with BACKENDS[chosen.backend]() as backend:
         for seed in range(chosen.seed, chosen.seed + chosen.rounds):
-            yield told(command, seed, partial(run_round, cells, seed, backend))
+            yield told(command, seed, partial(run_round, cells, seed, [backend]))
 
 
 def report(results: Sequence[Result]) -> str:
