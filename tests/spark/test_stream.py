@@ -1,19 +1,15 @@
 import json
-import time
 from collections import defaultdict
 
-import pyspark
 import pytest
 from pyspark.errors import StreamingQueryException
 
 from eventhub_checkpoints.receive import HubAddress
 from eventhub_checkpoints.spark import read_spark_checkpoint
-from waiting import LIMIT, eventually
+from spark_runs import DRAINS
+from waiting import LIMIT, eventually, let_pass
 
 pytestmark = pytest.mark.long
-
-DRAINS = tuple(map(int, pyspark.__version__.split(".")[:2])) >= (4, 2)
-"""Whether AvailableNow is several batches: before 4.2 it is one, whatever the source can do."""
 
 WAIT = 2 * LIMIT
 """Seconds after which a query counts as stuck."""
@@ -132,7 +128,7 @@ def test_a_query_runs_on_through_silence_new_partitions_and_new_events(
     eventually(lambda: batches.numbers == {"3": [0], **new}, WAIT)
     eventually(lambda: (query.lastProgress or {}).get("batchId", 0) >= 2, WAIT)
     count, opened = len(batches.found), len(accepted_connections)
-    time.sleep(2)
+    let_pass(1)  # of ten triggers
     assert len(batches.found) == count
     # An idle stream queries the hub over the connection that it has.
     assert len(accepted_connections) == opened

@@ -5,17 +5,15 @@
 
 import shutil
 
-import pyspark
 import pytest
 from pyspark.errors import StreamingQueryException
 from sqlalchemy import text
 
 from eventhub_checkpoints.spark.staging import StagingTable
+from spark_runs import DRAINS
 
 pytestmark = pytest.mark.long
 
-DRAINS = tuple(map(int, pyspark.__version__.split(".")[:2])) >= (4, 2)
-"""Whether AvailableNow reads all that is there: before 4.2 it is one batch."""
 RUNS, FAILS_AT = (1, 2) if DRAINS else (4, 1)
 """How often a query must be run to have read all, and at which call one fails."""
 EACH = 20
