@@ -21,7 +21,7 @@ from functools import partial
 from pathlib import Path
 
 from backends import BACKENDS, Backend, Place
-from crashes.harness import Result, table, told
+from crashes.harness import Result, seeds_of, table, told
 from crashes.workers.diary import PARTITIONS
 from crashes.workers.journal import Line
 from crashes.workers.nursery import Nursery
@@ -286,7 +286,7 @@ def results(chosen: argparse.Namespace, command: str) -> Iterator[Result]:
         BACKENDS[chosen.target]() as target,
         Nursery() as nursery,
     ):
-        for seed in range(chosen.seed, chosen.seed + chosen.rounds):
+        for seed in seeds_of(chosen):
             run = partial(run_round, source, target, nursery, seed, chosen.stride)
             yield told(command, seed, run)
 

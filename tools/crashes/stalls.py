@@ -25,7 +25,7 @@ from azure.eventhub.aio import EventHubConsumerClient as AioEventHubConsumerClie
 
 import eventhub_checkpoints as sync_names
 from backends.blob import Blob
-from crashes.harness import PROGRAM, Result, table, told
+from crashes.harness import PROGRAM, Result, seeds_of, table, told
 from eventhub_checkpoints import Stall, every
 from eventhub_checkpoints import aio as aio_names
 from eventhub_checkpoints.aio.blob import BlobCheckpointStore as AioBlobCheckpointStore
@@ -405,7 +405,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def results(chosen: argparse.Namespace, command: str) -> Iterator[Result]:
     """Run the chosen rounds, and yield their results."""
-    seeds = range(chosen.seed, chosen.seed + chosen.rounds)
+    seeds = seeds_of(chosen)
     with Blob() as server:
         yield from run_rounds(seeds, chosen.limit, chosen.parallel, server, command)
 
