@@ -272,8 +272,8 @@ def blob_store(is_aio: bool, limit: float, server: Blob) -> Iterator[tuple[Any, 
     with FaultProxy(server.azurite.endpoint) as proxy:
         kind = AioBlobCheckpointStore if is_aio else BlobCheckpointStore
         name = f"stalls-{random.SystemRandom().randrange(10**12)}"
-        settings = {"credential": EMULATOR_KEY, "create_container": True}
-        yield kind(proxy.endpoint, name, operation_timeout=2 * limit, **settings), proxy
+        settings: dict[str, Any] = {"create_container": True, "operation_timeout": 2 * limit}
+        yield kind(proxy.endpoint, name, credential=EMULATOR_KEY, **settings), proxy
 
 
 def run_round(seed: int, limit: float, server: Blob) -> Result:
