@@ -15,7 +15,6 @@ from backends import Backend
 from crashes.spark.cells import FEW, Job
 from crashes.spark.driver import go_on_together
 from crashes.spark.rounds import DRIVER_SECONDS, run_round
-from eventhub_checkpoints.localhub import LocalHub
 from eventhub_checkpoints.memory import MemoryCheckpointStore
 from eventhub_checkpoints.receive import HubAddress
 from eventhub_checkpoints.spark import CheckpointPublisher
@@ -52,9 +51,9 @@ class SlowStore(MemoryCheckpointStore):
 
 
 def test_a_batch_that_begins_with_a_flush_finds_the_one_before_in_the_store(
-    spark: SparkSession, hub: LocalHub, start_query: Callable[..., Any]
+    spark: SparkSession, address: HubAddress, start_query: Callable[..., Any]
 ) -> None:
-    scope = HubAddress.from_connection_string(hub.connection_string("Orders")).scope()
+    scope = address.scope()
     written: Counter[str] = Counter()
     found: list[tuple[dict[str, int], dict[str, int]]] = []
     is_done = threading.Event()

@@ -4,7 +4,6 @@ from collections import defaultdict
 import pytest
 from pyspark.errors import StreamingQueryException
 
-from eventhub_checkpoints.receive import HubAddress
 from eventhub_checkpoints.spark import read_spark_checkpoint
 from spark_runs import DRAINS
 from waiting import LIMIT, eventually, let_pass
@@ -84,10 +83,8 @@ def test_what_is_there_comes_in_batches_of_the_limit_and_then_nothing(drain, hub
 
 
 def test_a_first_batch_that_fails_is_read_again_although_the_store_has_moved(
-    start_query, drain, stored, hub
+    start_query, drain, stored, address
 ):
-    address = HubAddress.from_connection_string(hub.connection_string("Orders"))
-
     def save(number):
         row = {**address.scope().as_dict(), "offset": None, "sequence_number": number}
         stored.write_text(json.dumps([row | {"partition_id": str(one)} for one in range(3)]))
