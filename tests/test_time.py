@@ -15,8 +15,6 @@ CLOCKS = {"monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "proce
 """Functions whose readings are only good for differences; `time.time` also dates rows."""
 REAL = {"let_pass", "takes"}
 """What `waiting` has for long tests. Fixtures hand it on to them, so it is sought in tests only."""
-OTHER_ENVIRONMENTS = ("clusters", "jvm", "kafka")
-"""Folders whose tests run one after the other, in environments of their own."""
 
 
 def name_of(node: ast.expr) -> str:
@@ -111,7 +109,6 @@ def test_only_long_tests_sleep_or_measure() -> None:
     found = [
         f"{path.relative_to(TESTS)}:{line}: {offence}"
         for path in sorted(TESTS.rglob("*.py"))
-        if path.relative_to(TESTS).parts[0] not in OTHER_ENVIRONMENTS
         for line, offence in offences(path.read_text(), path.name)
     ]
     assert not found, "\n".join(["not in a test with the marker `long`:", *found])

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import pyspark
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryListener
@@ -19,6 +20,8 @@ SOURCES = str(Path(eventhub_checkpoints.__file__).parent.parent)
 PARTITION, NUMBER = "partition", "number"
 """Columns that a frame needs here: a partition id as a string, and a sequence number."""
 Numbers = dict[str, list[int]]
+DRAINS = tuple(map(int, pyspark.__version__.split(".")[:2])) >= (4, 2)
+"""Whether AvailableNow reads all that is there: before 4.2 it is one batch."""
 
 QUICK = {
     "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",

@@ -3,6 +3,7 @@
 import asyncio
 import sqlite3
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -31,9 +32,11 @@ pytestmark = [
 ]
 
 SEED = seed(7)
-LINES, STEPS = rounds(50, 1), rounds(4, 1)
+LINES, STEPS = rounds(100, 1), rounds(4, 1)
 """Calls are interrupted at one line, or at one step, of about so many."""
 INTERRUPTED = rounds(200, 20_000)
+BUSY_SECONDS = 2.0
+"""Seconds that a call waits for a lock that is never released."""
 ERRORS = [InterruptedCallError, KeyboardInterrupt]
 """In turn, at one line after another."""
 QUICK = "memory", "sqlite", "redis"
@@ -100,8 +103,11 @@ def test_a_connection_that_keeps_its_lock_is_caught(
     monkeypatch.setattr(_sqlite.LettingGo, "close", sqlite3.Connection.close)
     # On a busy machine the time limit of the call may end before SQLite's busy timeout.
     kept = "SQLITE_BUSY|no answer in time"
-    with servers("sqlite").place() as place, pytest.raises(LeftBehindError, match=kept):
-        run_steps(place, "aio", cancelled, SEED)
+    with servers("sqlite").place() as place:
+        opened = partial(place.open, operation_timeout=BUSY_SECONDS, write_timeout=BUSY_SECONDS)
+        monkeypatch.setattr(place, "open", opened)
+        with pytest.raises(LeftBehindError, match=kept):
+            run_steps(place, "aio", cancelled, SEED)
 
 
 def test_the_campaign_prints_its_seed_and_the_steps(capsys: pytest.CaptureFixture[str]) -> None:

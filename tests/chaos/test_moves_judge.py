@@ -6,35 +6,14 @@ from crashes.workers.orders import Orders
 from eventhub_checkpoints.operations.positions import CLOSED_NUMBER
 
 
-def orders(name: str, url: str) -> Orders:
-    return Orders(
-        name=name,
-        way="handler",
-        variant="sync",
-        seed=0,
-        connection="",
-        url=url,
-        journal="",
-        saves_trailing=False,
-        events=1,
-        seconds=None,
-        max_pending=1,
-        max_unsaved=None,
-        batch=1,
-        is_apart=False,
-        slowness=0.0,
-        write_slowness=0.0,
-        failures=0.0,
-    )
-
-
 def done(who: str, number: int) -> Line:
     return Line(0.0, who, "done", "0", 1, number)
 
 
 def test_an_event_that_is_done_at_both_stores_is_the_moves_unless_its_worker_was_killed() -> None:
     workers = {
-        name: orders(name, url) for name, url in {"a": "old", "b": "old", "c": "new"}.items()
+        name: Orders(name=name, way="handler", variant="sync", seed=0, url=url)
+        for name, url in {"a": "old", "b": "old", "c": "new"}.items()
     }
     lines = [done("a", 1), done("a", 2), done("b", 2), done("b", 3), done("c", 3), done("c", 1)]
     assert twice_done(lines, workers, "old", []) == (3, 2)

@@ -20,25 +20,7 @@ from crashes.workers.journal import Journal, Line, Reading
 from crashes.workers.judge import GRACE, Judge, lost
 from crashes.workers.orders import Orders, orders_of
 
-POOL = Orders(
-    name="a",
-    way="pool",
-    variant="sync",
-    seed=0,
-    connection="",
-    url="",
-    journal="",
-    saves_trailing=False,
-    events=2,
-    seconds=None,
-    max_pending=3,
-    max_unsaved=None,
-    batch=4,
-    is_apart=False,
-    slowness=0.0,
-    write_slowness=0.0,
-    failures=0.0,
-)
+POOL = Orders(name="a", way="pool", variant="sync", seed=0, events=2, max_pending=3, batch=4)
 BOUNDED = replace(POOL, max_unsaved=3)
 TIMED = replace(POOL, events=None, seconds=1.0)
 

@@ -2,6 +2,7 @@
 
 import itertools
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -20,7 +21,6 @@ from eventhub_checkpoints.cli.demo.children import Child
 from eventhub_checkpoints.localhub import LocalHub
 from eventhub_checkpoints.receive import HubAddress
 from eventhub_checkpoints.sql import SqlCheckpointStore
-from ports import free_port
 from spark_cluster import HOST, START_SECONDS, BareSpark, standalone
 
 ROOT = Path(__file__).parents[2]
@@ -28,7 +28,7 @@ PAGE = ROOT / "docs/spark-clusters.md"
 COUNTS = {"0": 10, "1": 20, "2": 30, "3": 0}
 PROCESSED = {"0": 4, "1": 9}
 """The last sequence numbers that consumers have processed."""
-CONNECT, SERVES = "start-connect-server.sh", "Spark Connect server started"
+CONNECT, SERVES = "start-connect-server.sh", re.compile(r"Spark Connect server started at: (\S+)")
 
 
 def documented(program: str) -> str:
@@ -149,17 +149,17 @@ def spark(
 ) -> Iterator[Any]:
     """A session of Spark Connect, whose server runs on the cluster."""
     pytest.importorskip("grpc", reason="Spark Connect is missing: run `tox -e clusters`")
-    folder, port = tmp_path_factory.mktemp("connect"), str(free_port())
+    folder = tmp_path_factory.mktemp("connect")
     settings = {
         "spark.master": standalone_master,
         "spark.connect.grpc.binding.address": HOST,
-        "spark.connect.grpc.binding.port": port,
+        "spark.connect.grpc.binding.port": "0",
     }
     files = {"SPARK_LOG_DIR": str(folder), "SPARK_PID_DIR": str(folder), "SPARK_NO_DAEMONIZE": "1"}
     # PySpark notes in the environment that this process has chosen Connect.
     with shipping.start(CONNECT, folder, settings, **files) as server, patch.dict(os.environ):
-        server.wait_ready(lambda: SERVES in server.log.read_text(), START_SECONDS)
-        session = SparkSession.builder.remote(f"sc://{HOST}:{port}").getOrCreate()
+        serves = server.wait_ready(lambda: SERVES.search(server.log.read_text()), START_SECONDS)
+        session = SparkSession.builder.remote(f"sc://{serves[1]}").getOrCreate()
         try:
             yield session
         finally:

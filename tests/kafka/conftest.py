@@ -1,7 +1,6 @@
 """A real Kafka broker, and Spark with the Kafka source of the same version."""
 
 import itertools
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -80,9 +79,7 @@ class Topics:
         """Delete a topic, and make one of its name as soon as the broker lets go of the old one."""
         [deleted] = self._admin.delete_topics([name]).values()
         deleted.result(PATIENCE)
-        deadline = time.monotonic() + PATIENCE
-        while name in self._admin.list_topics(timeout=PATIENCE).topics:
-            assert time.monotonic() < deadline
+        eventually(lambda: name not in self._admin.list_topics(timeout=PATIENCE).topics)
         self.create(name, partitions)
 
     def publish(self, name: str, partition: str, count: int) -> None:

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import spark_runs
 from eventhub_checkpoints.localhub import LocalHub
+from eventhub_checkpoints.receive import HubAddress
 from eventhub_checkpoints.spark.sink.writer import SENDERS
 from eventhub_checkpoints.spark.source.batches import CONNECTIONS
 
@@ -79,6 +80,11 @@ def hub(server: LocalHub) -> LocalHub:
     for partition, count in {"0": 10, "1": 20, "2": 30}.items():
         server.publish("Orders", partition, [f"{partition}/{one}" for one in range(count)])
     return server
+
+
+@pytest.fixture
+def address(hub: LocalHub) -> HubAddress:
+    return HubAddress.from_connection_string(hub.connection_string("Orders"))
 
 
 @pytest.fixture(autouse=True)

@@ -20,11 +20,6 @@ BOTH = pytest.mark.parametrize("positions_of", [starting_positions, ending_posit
 
 
 @pytest.fixture
-def address(hub):
-    return HubAddress.from_connection_string(hub.connection_string("Orders"))
-
-
-@pytest.fixture
 def scope(address):
     return address.scope()
 

@@ -19,18 +19,12 @@ from eventhub_checkpoints import (
 )
 from eventhub_checkpoints.aio.memory import MemoryCheckpointStore as AioMemoryCheckpointStore
 from eventhub_checkpoints.blob import BlobCheckpointStore
-from eventhub_checkpoints.receive import HubAddress
 from eventhub_checkpoints.spark.publisher import CheckpointPublisher
 from eventhub_checkpoints.spark.query_follower import LastEvent
 from waiting import LIMIT
 
 WAIT = 2 * LIMIT
 """Seconds after which a query counts as stuck."""
-
-
-@pytest.fixture
-def address(hub):
-    return HubAddress.from_connection_string(hub.connection_string("Orders"))
 
 
 @pytest.fixture

@@ -21,11 +21,6 @@ WAIT = 2 * LIMIT
 
 
 @pytest.fixture
-def address(hub):
-    return HubAddress.from_connection_string(hub.connection_string("Orders"))
-
-
-@pytest.fixture
 def out(hub):
     """An empty hub with one partition."""
     with suppress(ValueError):

@@ -8,7 +8,7 @@ from pyspark.errors import AnalysisException, PythonException
 from eventhub_checkpoints import MemoryCheckpointStore
 from eventhub_checkpoints.blob import BlobCheckpointStore
 from eventhub_checkpoints.localhub import LocalHub
-from eventhub_checkpoints.receive import HubAddress, list_partitions
+from eventhub_checkpoints.receive import list_partitions
 from eventhub_checkpoints.spark import EventPosition, StartingPositions, starting_positions
 
 pytestmark = pytest.mark.long
@@ -126,11 +126,6 @@ def checkpoints(scope, **by_partition):
         }
         for partition, number in by_partition.items()
     ]
-
-
-@pytest.fixture
-def address(hub):
-    return HubAddress.from_connection_string(hub.connection_string("Orders"))
 
 
 def test_the_stores_checkpoints_decide_where_a_job_begins(read, hub, address, stored):

@@ -1,19 +1,14 @@
 import json
-import time
 from collections import defaultdict
 
-import pyspark
 import pytest
 from pyspark.errors import StreamingQueryException
 
-from eventhub_checkpoints.receive import HubAddress
 from eventhub_checkpoints.spark import read_spark_checkpoint
-from waiting import LIMIT, eventually
+from spark_runs import DRAINS
+from waiting import LIMIT, eventually, let_pass
 
 pytestmark = pytest.mark.long
-
-DRAINS = tuple(map(int, pyspark.__version__.split(".")[:2])) >= (4, 2)
-"""Whether AvailableNow is several batches: before 4.2 it is one, whatever the source can do."""
 
 WAIT = 2 * LIMIT
 """Seconds after which a query counts as stuck."""
@@ -88,10 +83,8 @@ def test_what_is_there_comes_in_batches_of_the_limit_and_then_nothing(drain, hub
 
 
 def test_a_first_batch_that_fails_is_read_again_although_the_store_has_moved(
-    start_query, drain, stored, hub
+    start_query, drain, stored, address
 ):
-    address = HubAddress.from_connection_string(hub.connection_string("Orders"))
-
     def save(number):
         row = {**address.scope().as_dict(), "offset": None, "sequence_number": number}
         stored.write_text(json.dumps([row | {"partition_id": str(one)} for one in range(3)]))
@@ -132,7 +125,7 @@ def test_a_query_runs_on_through_silence_new_partitions_and_new_events(
     eventually(lambda: batches.numbers == {"3": [0], **new}, WAIT)
     eventually(lambda: (query.lastProgress or {}).get("batchId", 0) >= 2, WAIT)
     count, opened = len(batches.found), len(accepted_connections)
-    time.sleep(2)
+    let_pass(1)  # of ten triggers
     assert len(batches.found) == count
     # An idle stream queries the hub over the connection that it has.
     assert len(accepted_connections) == opened

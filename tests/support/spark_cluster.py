@@ -4,6 +4,7 @@ It consists of the pip package of PySpark alone.
 """
 
 import os
+import re
 import sysconfig
 import venv
 from collections.abc import Iterator, Mapping
@@ -13,14 +14,14 @@ from pathlib import Path
 from typing import Self
 
 from eventhub_checkpoints.cli.demo.children import Child
-from ports import free_port
 
 OURS = "eventhub_checkpoints"
 """Part of the names of everything that this package installs, however it was installed."""
 HOST = "127.0.0.1"
 WORKERS = 2
 START_SECONDS = 120
-LEADS, REGISTERED = "I have been elected leader", "Successfully registered with master"
+STARTS = re.compile(r"Starting Spark master at (\S+)(?s:.*)I have been elected leader")
+REGISTERED = re.compile("Successfully registered with master")
 JAVA = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 """Starts fastest; nothing here runs for long."""
 DAEMON = {"SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": JAVA}
@@ -93,18 +94,19 @@ def standalone(spark: BareSpark, folder: Path) -> Iterator[str]:
     Each worker has cores for the executors of two applications at once.
     """
     environment = {**spark.environment(folder, {}), **DAEMON}
-    port = str(free_port())
-    address = f"spark://{HOST}:{port}"
     with ExitStack() as started:
 
-        def daemon(name: str, ready: str, *words: str) -> None:
+        def daemon(name: str, ready: re.Pattern[str], *words: str) -> re.Match[str]:
             log = folder / f"{name}.log"
             program = str(spark.home / "bin/spark-class")
             command = (program, *words, "--host", HOST, "--webui-port", "0")
             child = started.enter_context(Child(command, log=log, env=environment, cwd=folder))
-            child.wait_ready(lambda: ready in log.read_text(errors="replace"), START_SECONDS)
+            return child.wait_ready(
+                lambda: ready.search(log.read_text(errors="replace")), START_SECONDS
+            )
 
-        daemon("master", LEADS, "org.apache.spark.deploy.master.Master", "--port", port)
+        leads = daemon("master", STARTS, "org.apache.spark.deploy.master.Master", "--port", "0")
+        address = leads[1]
         for one in range(WORKERS):
             size = ("--cores", "2", "--memory", "1g")
             name = "org.apache.spark.deploy.worker.Worker"

@@ -91,6 +91,11 @@ def told(
     return result
 
 
+def seeds_of(chosen: argparse.Namespace) -> range:
+    """Return the seeds of the rounds that the options choose."""
+    return range(chosen.seed, chosen.seed + chosen.rounds)
+
+
 def shrunk(names: Iterable[str], fails: Callable[[Sequence[str]], bool]) -> list[str]:
     """Return names without which a round still fails.
 

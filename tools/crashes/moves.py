@@ -21,7 +21,7 @@ from functools import partial
 from pathlib import Path
 
 from backends import BACKENDS, Backend, Place
-from crashes.harness import Result, table, told
+from crashes.harness import Result, seeds_of, table, told
 from crashes.workers.diary import PARTITIONS
 from crashes.workers.journal import Line
 from crashes.workers.nursery import Nursery
@@ -134,7 +134,7 @@ class MoveRound(WorkersRound):
         """Run the move again and again, each time to one call further, until it ends."""
         last = 0
         while True:
-            last += self.stride if last < SINGLE_STEPS else last // 4
+            last += self.stride * (1 if last < SINGLE_STEPS else last // 4)
             killer = Killer(last, is_answered=self.chance.random() < 0.5)
             if self._run_move(killer):
                 return
@@ -243,12 +243,16 @@ def twice_done(
     return twice, by_move
 
 
-def run_round(source: Backend, target: Backend, seed: int, stride: int = 1) -> Result:
+def run_round(
+    source: Backend, target: Backend, nursery: Nursery, seed: int, stride: int = 1
+) -> Result:
     """Run the round of a seed on two running backends; keep its files if something went wrong."""
-    return in_folder(partial(run_in, source, target, seed, stride))
+    return in_folder(partial(run_in, source, target, nursery, seed, stride))
 
 
-def run_in(source: Backend, target: Backend, seed: int, stride: int, folder: Path) -> Result:
+def run_in(
+    source: Backend, target: Backend, nursery: Nursery, seed: int, stride: int, folder: Path
+) -> Result:
     """Run the round of a seed in a folder."""
     with ExitStack() as opened:
         here, there = (opened.enter_context(each.place()) for each in (source, target))
@@ -257,7 +261,7 @@ def run_in(source: Backend, target: Backend, seed: int, stride: int, folder: Pat
             hub=hub,
             name=HUB,
             publishing=opened.enter_context(Publishing(hub, HUB, random.Random(seed))),
-            nursery=opened.enter_context(Nursery()),
+            nursery=nursery,
             folder=folder,
             chance=random.Random(seed),
             source=here,
@@ -271,15 +275,19 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--source", choices=SHARED, default="blob")
     parser.add_argument("--target", choices=SHARED, default="postgres")
     parser.add_argument(
-        "--stride", type=int, default=1, help="calls by which runs differ; 1: each call is met"
+        "--stride", type=int, default=1, help="multiplies the steps; 1: each call is met"
     )
 
 
 def results(chosen: argparse.Namespace, command: str) -> Iterator[Result]:
     """Run the chosen rounds, and yield their results."""
-    with BACKENDS[chosen.source]() as source, BACKENDS[chosen.target]() as target:
-        for seed in range(chosen.seed, chosen.seed + chosen.rounds):
-            run = partial(run_round, source, target, seed, chosen.stride)
+    with (
+        BACKENDS[chosen.source]() as source,
+        BACKENDS[chosen.target]() as target,
+        Nursery() as nursery,
+    ):
+        for seed in seeds_of(chosen):
+            run = partial(run_round, source, target, nursery, seed, chosen.stride)
             yield told(command, seed, run)
 
 

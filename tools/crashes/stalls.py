@@ -25,7 +25,7 @@ from azure.eventhub.aio import EventHubConsumerClient as AioEventHubConsumerClie
 
 import eventhub_checkpoints as sync_names
 from backends.blob import Blob
-from crashes.harness import PROGRAM, Result, table, told
+from crashes.harness import PROGRAM, Result, seeds_of, table, told
 from eventhub_checkpoints import Stall, every
 from eventhub_checkpoints import aio as aio_names
 from eventhub_checkpoints.aio.blob import BlobCheckpointStore as AioBlobCheckpointStore
@@ -57,6 +57,8 @@ FOUND = (
 ROUNDS = 48
 HUB = "orders"
 PATIENCE = 60.0
+CALM_LIMITS = 3
+"""Times `stalled_after` that a calm round lasts: what is imagined is reported after two."""
 
 
 @dataclass
@@ -265,15 +267,13 @@ class AioHandler(Handler):
 
 
 @contextmanager
-def blob_store(is_aio: bool, server: Blob) -> Iterator[tuple[Any, FaultProxy]]:
-    """Open a Blob store behind a proxy that can hang."""
+def blob_store(is_aio: bool, limit: float, server: Blob) -> Iterator[tuple[Any, FaultProxy]]:
+    """Open a Blob store behind a proxy that can hang, for longer than makes a stall."""
     with FaultProxy(server.azurite.endpoint) as proxy:
         kind = AioBlobCheckpointStore if is_aio else BlobCheckpointStore
         name = f"stalls-{random.SystemRandom().randrange(10**12)}"
-        yield (
-            kind(proxy.endpoint, name, credential=EMULATOR_KEY, create_container=True),
-            proxy,
-        )
+        settings: dict[str, Any] = {"create_container": True, "operation_timeout": 2 * limit}
+        yield kind(proxy.endpoint, name, credential=EMULATOR_KEY, **settings), proxy
 
 
 def run_round(seed: int, limit: float, server: Blob) -> Result:
@@ -292,7 +292,7 @@ def run_round(seed: int, limit: float, server: Blob) -> Result:
         hub = opened.enter_context(LocalHub({HUB: 1}))
         is_aio, proxy = outcome.colour == "aio", None
         if outcome.cause == "store hangs":
-            store, proxy = opened.enter_context(blob_store(is_aio, server))
+            store, proxy = opened.enter_context(blob_store(is_aio, limit, server))
         else:
             store = (aio_names if is_aio else sync_names).MemoryCheckpointStore()
         on_stall = "reopen" if outcome.cause.endswith("reopened") else found.append
@@ -359,7 +359,7 @@ def be_calm(
 ) -> None:
     """Let a consumer do something unusual that is not a stall, for several times the limit."""
     if cause in ("idle hub", "start"):
-        time.sleep(4 * limit)
+        time.sleep(CALM_LIMITS * limit)
     elif cause == "slow handler":
         # A batch of an EventProcessor has to end in time, not each of its events.
         consumer.pause = 0.6 * limit
@@ -371,7 +371,7 @@ def be_calm(
         hub.publish(HUB, "0", ["event"])
         time.sleep(0.2)
         with ThreadPoolExecutor(1) as pool:
-            freed = pool.submit(free_after, consumer, 3 * limit)
+            freed = pool.submit(free_after, consumer, CALM_LIMITS * limit)
             consumer.call(consumer.client.close())
             freed.result()
     elif cause == "rewind":
@@ -381,9 +381,9 @@ def be_calm(
         row |= {"partition_id": "0", "offset": None, "sequence_number": rng.randrange(before)}
         consumer.call(consumer.store.update_checkpoint(row, force=True))
         hub.detach_receivers(HUB)
-        time.sleep(4 * limit)
+        time.sleep(CALM_LIMITS * limit)
     else:
-        end, count = time.monotonic() + 4 * limit, before
+        end, count = time.monotonic() + CALM_LIMITS * limit, before
         while time.monotonic() < end:
             hub.publish(HUB, "0", ["event"])
             count += 1
@@ -405,7 +405,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def results(chosen: argparse.Namespace, command: str) -> Iterator[Result]:
     """Run the chosen rounds, and yield their results."""
-    seeds = range(chosen.seed, chosen.seed + chosen.rounds)
+    seeds = seeds_of(chosen)
     with Blob() as server:
         yield from run_rounds(seeds, chosen.limit, chosen.parallel, server, command)
 

@@ -1,4 +1,7 @@
-"""Crashes and replays: every event's results are there once, compared by sequence number."""
+"""Crashes and replays: every event's results are there once, compared by sequence number.
+
+What a database rolls back is shown on both; the rows that are left out do not differ by database.
+"""
 
 import pytest
 from pyspark.errors import PySparkException
@@ -10,12 +13,12 @@ class Crash(BaseException):
     """Nothing catches it, as nothing catches the end of a process."""
 
 
-def test_a_clean_run_stores_results_and_positions_together(results, batch):
-    sink = results.sink()
+def test_a_clean_run_stores_results_and_positions_together(sqlite_results, batch):
+    sink = sqlite_results.sink()
     sink(batch(p0=(0, 50), p1=(0, 30)), 0)
     sink(batch(p0=(50, 60)), 1)
     sink(batch(p1=(30, 31), p2=(0, 5)), 2)
-    assert results.are(p0=60, p1=31, p2=5)
+    assert sqlite_results.are(p0=60, p1=31, p2=5)
 
 
 def test_a_crash_before_the_commit_leaves_nothing_and_the_replay_writes_all(results, batch):
@@ -39,34 +42,36 @@ def test_a_replay_after_a_crash_behind_the_commit_writes_nothing(results, batch)
     assert results.are(p0=50, p1=30)
 
 
-def test_a_new_query_begins_where_the_database_says(results, batch):
-    results.sink()(batch(p0=(0, 50), p1=(0, 30)), 7)
-    begin = results.sink().starting_positions(["0", "1", "2"])
+def test_a_new_query_begins_where_the_database_says(sqlite_results, batch):
+    sqlite_results.sink()(batch(p0=(0, 50), p1=(0, 30)), 7)
+    begin = sqlite_results.sink().starting_positions(["0", "1", "2"])
     assert begin.to_kafka() == '{"Orders":{"0":50,"1":30,"2":-2}}'
-    results.sink()(batch(p0=(50, 70), p1=(30, 40), p2=(0, 5)), 0)
-    assert results.are(p0=70, p1=40, p2=5)
+    sqlite_results.sink()(batch(p0=(50, 70), p1=(30, 40), p2=(0, 5)), 0)
+    assert sqlite_results.are(p0=70, p1=40, p2=5)
 
 
-def test_a_full_replay_in_other_batches_doubles_nothing(results, batch):
-    first, second = results.sink(), results.sink()
+def test_a_full_replay_in_other_batches_doubles_nothing(sqlite_results, batch):
+    first, second = sqlite_results.sink(), sqlite_results.sink()
     first(batch(p0=(0, 50), p1=(0, 30)), 0)
     first(batch(p0=(50, 90), p1=(30, 40)), 1)
     for number, (begin, end) in enumerate([(0, 35), (35, 70), (70, 105)]):
         second(batch(p0=(begin, end), p1=(begin, min(end, 45))), number)
-    assert results.are(p0=105, p1=45)
+    assert sqlite_results.are(p0=105, p1=45)
 
 
-def test_results_that_are_made_of_a_batch_count_each_event_once(results, batch):
+def test_results_that_are_made_of_a_batch_count_each_event_once(sqlite_results, batch):
     def add(connection, rows):
         for row in rows:
             for _ in range(row["count"]):
-                connection.exec_driver_sql(f"{results.insert} VALUES ('{row['partition']}', 0)")
+                connection.exec_driver_sql(
+                    f"{sqlite_results.insert} VALUES ('{row['partition']}', 0)"
+                )
 
-    counting = results.sink(add, transform=lambda new: new.groupBy("partition").count())
+    counting = sqlite_results.sink(add, transform=lambda new: new.groupBy("partition").count())
     for bounds in [(0, 50), (0, 50), (20, 60), (60, 61)]:
         counting(batch(p0=bounds, p1=(0, 30)), 0)
-    assert {one: rows for one, (rows, _) in results.counts().items()} == {"0": 61, "1": 30}
-    assert results.positions()["0"][0] == 60
+    assert {one: rows for one, (rows, _) in sqlite_results.counts().items()} == {"0": 61, "1": 30}
+    assert sqlite_results.positions()["0"][0] == 60
 
 
 def test_results_may_be_none_and_the_position_moves_all_the_same(sqlite_results, batch):

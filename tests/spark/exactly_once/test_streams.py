@@ -1,25 +1,19 @@
-"""Whole queries on a hub: they fail or are killed, and every result is there once."""
+"""Whole queries on a hub: they fail, and every result is there once.
 
-import json
-import os
+`tests/spark/test_crashes.py` kills their drivers.
+"""
+
 import shutil
-import signal
-import subprocess
-import sys
-from pathlib import Path
 
-import pyspark
 import pytest
 from pyspark.errors import StreamingQueryException
 from sqlalchemy import text
 
-import spark_runs
 from eventhub_checkpoints.spark.staging import StagingTable
+from spark_runs import DRAINS
 
 pytestmark = pytest.mark.long
 
-DRAINS = tuple(map(int, pyspark.__version__.split(".")[:2])) >= (4, 2)
-"""Whether AvailableNow reads all that is there: before 4.2 it is one batch."""
 RUNS, FAILS_AT = (1, 2) if DRAINS else (4, 1)
 """How often a query must be run to have read all, and at which call one fails."""
 EACH = 20
@@ -28,7 +22,6 @@ WAIT = 240
 """Seconds after which a query counts as stuck."""
 ALL = {"0": (10, 10), "1": (20, 20), "2": (30, 30)}
 """How many rows each partition has, and how many different ones."""
-KILLED = Path(__file__).with_name("killed.py")
 
 
 @pytest.fixture
@@ -159,44 +152,3 @@ def test_totals_of_a_stateful_query_are_exact_and_a_replay_is_left_out(
         "1": 19,
         "2": 29,
     }
-
-
-STAGES = {"in the transaction": 20, "behind the commit": 40}
-"""Where a driver is killed in its second batch, and how many events are stored by then."""
-
-
-@pytest.fixture
-def killed(hub):
-    """Runs queries in drivers of their own, side by side, until each has killed itself."""
-
-    path = [str(Path(spark_runs.__file__).parent), spark_runs.SOURCES]
-
-    def run(given):
-        running = [
-            subprocess.Popen(
-                [sys.executable, KILLED, hub.connection_string("Orders"), *arguments],
-                stderr=subprocess.PIPE,
-                env=os.environ | {"PYTHONPATH": os.pathsep.join(path)},
-            )
-            for arguments in given
-        ]
-        for process in running:
-            _, said = process.communicate(timeout=WAIT)
-            assert process.returncode == -signal.SIGKILL, said.decode()[-2000:]
-
-    return run
-
-
-def test_a_driver_that_was_killed_leaves_nothing_missing_or_double(
-    postgres_results, killed, drain, tmp_path
-):
-    """Two drivers die at two stages, each with a scope and a table of its own."""
-    results = {stage: postgres_results.aside(stage) for stage in STAGES}
-    killed(
-        [one.place.url, json.dumps([*one.scope]), one.table, tmp_path / stage, stage]
-        for stage, one in results.items()
-    )
-    for stage, one in results.items():
-        assert sum(rows for rows, _ in one.counts().values()) == STAGES[stage]
-        drain(one.sink(), checkpoint=stage)
-        assert one.counts() == ALL

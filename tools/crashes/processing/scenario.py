@@ -25,7 +25,7 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from typing import NamedTuple
 
-from crashes.harness import PROGRAM, Result, Rows, shrunk, table, told
+from crashes.harness import PROGRAM, Result, Rows, seeds_of, shrunk, table, told
 from crashes.processing.plan import Plan, drawn
 from crashes.processing.rounds import Stage, run_round
 from crashes.processing.storage import SINGLE, STORES, running
@@ -67,7 +67,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def results(chosen: argparse.Namespace, command: str) -> Iterator[Result]:
     """Run the chosen rounds, in this process or in several, and yield their results."""
-    seeds = range(chosen.seed, chosen.seed + chosen.rounds)
+    seeds = seeds_of(chosen)
     most = -(-chosen.rounds // chosen.parallel)
     without = [name for name in chosen.without.split(",") if name]
     shrinks = not (without or chosen.no_shrink)

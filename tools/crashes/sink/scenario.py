@@ -19,7 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from crashes.drivers import driver
-from crashes.harness import Result, table, told
+from crashes.harness import Result, seeds_of, table, told
 from crashes.sink.judge import COUNTS, Outcome, judged, sent_events
 from crashes.sink.pipeline import QUERY, READ, TOKEN, read_bodies
 from crashes.sink.rows import PARTITIONS, WAYS, Way, name_of, numbers_of, read_batches, rows_of
@@ -169,7 +169,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def results(chosen: argparse.Namespace, command: str) -> Iterator[Result]:
     """Run the chosen rounds, and yield their results."""
-    for seed in range(chosen.seed, chosen.seed + chosen.rounds):
+    for seed in seeds_of(chosen):
         yield told(command, seed, partial(run_round, chosen.way, seed, chosen.kills))
 
 

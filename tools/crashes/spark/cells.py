@@ -4,7 +4,7 @@ import itertools
 import random
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 Stage = Literal["in the first batch", "in the sink", "before the commit", "after the commit"]
 Route = Literal["publisher", "flushed publisher", "exactly once"]
@@ -12,16 +12,11 @@ Checkpoint = Literal["kept", "deleted"]
 Moment = Literal["begin", "half", "end"]
 """Progress of a sink: nothing, half or all of the batch is written."""
 
-STAGES: tuple[Stage, ...] = (
-    "in the first batch",
-    "in the sink",
-    "before the commit",
-    "after the commit",
-)
-ROUTES: tuple[Route, ...] = ("publisher", "flushed publisher", "exactly once")
+STAGES: tuple[Stage, ...] = get_args(Stage)
+ROUTES: tuple[Route, ...] = get_args(Route)
 """A publisher; one that each batch waits for; results and positions in one transaction."""
-CHECKPOINTS: tuple[Checkpoint, ...] = ("kept", "deleted")
-MOMENTS: tuple[Moment, ...] = ("begin", "half", "end")
+CHECKPOINTS: tuple[Checkpoint, ...] = get_args(Checkpoint)
+MOMENTS: tuple[Moment, ...] = get_args(Moment)
 
 RECEIVE_PATHS = ("fast", "public")
 
@@ -54,10 +49,10 @@ class Cell:
 
 ALL = [Cell(*one) for one in itertools.product(STAGES, ROUTES, CHECKPOINTS)]
 FEW = [
-    Cell("in the first batch", "exactly once", "deleted"),
     Cell("in the first batch", "flushed publisher", "kept"),
-    Cell("in the sink", "exactly once", "kept"),
     Cell("in the sink", "publisher", "deleted"),
+    Cell("in the sink", "exactly once", "deleted"),
+    Cell("before the commit", "exactly once", "kept"),
     Cell("before the commit", "publisher", "kept"),
     Cell("after the commit", "flushed publisher", "deleted"),
 ]

@@ -108,16 +108,21 @@ def wait(query: StreamingQuery, job: Job) -> None:
     query.awaitTermination()
 
 
-def run(jobs: Sequence[Job], folder: Path) -> None:
+def go_on_together(spark: SparkSession, jobs: Sequence[Job], opened: ExitStack) -> None:
     """Run the queries until each waits to be killed, or has read what is there."""
+    # Not all at once: each query starts Python processes.
+    with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
+        for _ in pool.map(lambda job: go_on(spark, job, opened), jobs):
+            pass
+
+
+def run(jobs: Sequence[Job], folder: Path) -> None:
+    """Run the queries in a session of their own; wait to be killed if they do."""
     with (
         spark_runs.session(settings=spark_runs.killable(folder)) as spark,
         ExitStack() as opened,
     ):
-        # Not all at once: each query starts Python processes.
-        with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
-            for _ in pool.map(lambda job: go_on(spark, job, opened), jobs):
-                pass
+        go_on_together(spark, jobs, opened)
         if any(job.death for job in jobs):
             threading.Event().wait()
 

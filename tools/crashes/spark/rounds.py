@@ -1,11 +1,12 @@
 """One round: many queries in a driver that is killed, then in one that reads to the end."""
 
+import itertools
 import pickle
 import random
 import shutil
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -82,8 +83,19 @@ class Publishing:
         return {one.partition_id: one.last_sequence_number for one in held if not one.is_empty}
 
 
-def run_round(cells: Sequence[Cell], seed: int, backend: Backend) -> Result:
+def run_round(
+    cells: Sequence[Cell],
+    seed: int,
+    backends: Sequence[Backend],
+    finish: Callable[[Sequence[Job], Path], None] | None = None,
+) -> Result:
     """Run a round with a query for each cell.
+
+    Args:
+        cells: of the queries.
+        seed: of the round.
+        backends: where the queries save, in turn.
+        finish: runs the queries until they have read what is there; None: a second driver does.
 
     Raises:
         ChildError: a driver failed, or a query was not killed where it should have been.
@@ -94,9 +106,10 @@ def run_round(cells: Sequence[Cell], seed: int, backend: Backend) -> Result:
         hub = opened.enter_context(LocalHub({HUB: len(PARTITIONS)}))
         queries = [
             query(cell, number, hub, folder, chosen, opened.enter_context(place_on(backend)))
-            for number, cell in enumerate(cells)
+            for number, (cell, backend) in enumerate(zip(cells, itertools.cycle(backends)))
         ]
-        outcomes = killed_and_gone_on(queries, Publishing(hub, chosen), folder)
+        publishing = Publishing(hub, chosen)
+        outcomes = killed_and_gone_on(queries, publishing, folder, finish or in_a_driver)
     kinds = ("events", "lost", "doubled")
     seen = Counter({kind: sum(getattr(one, kind) for one in outcomes) for kind in kinds})
     return Result(seen, [problem for one in outcomes for problem in one.problems], outcomes)
@@ -133,16 +146,19 @@ def query(
 
 
 def killed_and_gone_on(
-    queries: Sequence[Query], publishing: Publishing, folder: Path
+    queries: Sequence[Query],
+    publishing: Publishing,
+    folder: Path,
+    finish: Callable[[Sequence[Job], Path], None],
 ) -> list[Outcome]:
-    """Kill a driver when each query waits; let another one finish; compare."""
+    """Kill a driver when each query waits; let the queries finish; compare."""
     for _ in range(20):
         publishing.some(20)
     kill(queries, publishing, folder)
     killed = [query.found() for query in queries]
     begins = [query.begin(one.stored) for query, one in zip(queries, killed, strict=True)]
     publishing.some(50)
-    finish(queries, folder)
+    finish([query.again() for query in queries], folder)
     published = publishing.last()
     return [
         judged(query.cell, one, begin, query.found(), published)
@@ -163,18 +179,18 @@ def kill(queries: Sequence[Query], publishing: Publishing, folder: Path) -> None
         running.kill()
 
 
-def finish(queries: Sequence[Query], folder: Path) -> None:
+def in_a_driver(jobs: Sequence[Job], folder: Path) -> None:
     """Run a driver until its queries have read what is there.
 
     Raises:
         ChildError: it failed.
     """
-    with started([query.again() for query in queries], folder, "goes-on") as running:
+    with started(jobs, folder, "goes-on") as running:
         if running.wait(DRIVER_SECONDS) != 0:
             raise ChildError(f"the second driver failed:\n{running.tail()}")
 
 
-def started(jobs: list[Job], folder: Path, name: str) -> Child:
+def started(jobs: Sequence[Job], folder: Path, name: str) -> Child:
     """Start a driver with these queries."""
     given = folder / f"{name}.jobs"
     given.write_bytes(pickle.dumps(jobs))

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from backends import BACKENDS
-from crashes.harness import Result, table, told
+from crashes.harness import Result, seeds_of, table, told
 from crashes.spark.cells import ALL, STAGES, Cell
 from crashes.spark.judge import Outcome
 from crashes.spark.rounds import run_round
@@ -33,8 +33,8 @@ def results(chosen: argparse.Namespace, command: str) -> Iterator[Result]:
     """Run the chosen rounds, and yield their results."""
     cells = [cell for cell in ALL if chosen.stage in (None, cell.stage)]
     with BACKENDS[chosen.backend]() as backend:
-        for seed in range(chosen.seed, chosen.seed + chosen.rounds):
-            yield told(command, seed, partial(run_round, cells, seed, backend))
+        for seed in seeds_of(chosen):
+            yield told(command, seed, partial(run_round, cells, seed, [backend]))
 
 
 def report(results: Sequence[Result]) -> str:

@@ -60,7 +60,7 @@ class Orders:
             package.
         variant: of the client and the store: sync or aio.
         seed: of its delays and failures.
-        connection: of the hub.
+        connection: of the hub; it and the next two are places, which a round fills in.
         url: of the store.
         journal: path of the file.
         saves_trailing: whether the policy is `trailing` rather than `every`.
@@ -81,19 +81,19 @@ class Orders:
     way: Way
     variant: Variant
     seed: int
-    connection: str
-    url: str
-    journal: str
-    saves_trailing: bool
-    events: int | None
-    seconds: float | None
-    max_pending: int
-    max_unsaved: int | None
-    batch: int
-    is_apart: bool
-    slowness: float
-    write_slowness: float
-    failures: float
+    connection: str = ""
+    url: str = ""
+    journal: str = ""
+    saves_trailing: bool = False
+    events: int | None = 1
+    seconds: float | None = None
+    max_pending: int = 1
+    max_unsaved: int | None = None
+    batch: int = 1
+    is_apart: bool = False
+    slowness: float = 0.0
+    write_slowness: float = 0.0
+    failures: float = 0.0
     clock: float = 0.0
     hands_over: bool = False
 
@@ -159,9 +159,6 @@ def chosen_orders(
         write_slowness=chance.choice((0.0, 0.0, 0.02, 0.1)),
         failures=chance.choice((0.0, 0.0, 0.002, 0.01)),
         clock=chance.choice(clocks),
-        connection="",
-        url="",
-        journal="",
     )
 
 
