@@ -1,13 +1,12 @@
 """Every sample runs without Azure, as a reader runs it; a second run goes on after the first."""
 
 import json
-import os
 import re
 import signal
-import subprocess
 import sys
-import time
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ import pytest
 from eventhub_checkpoints import open_store
 from eventhub_checkpoints.localhub import LocalHub
 from otlp_collector import Collector, attributes
+from running import Running
 
 pytestmark = pytest.mark.long
 
@@ -53,52 +53,52 @@ class Place:
                 position = {"offset": None, "sequence_number": sequence_number}
                 store.update_checkpoint(row | position | {"partition_id": partition_id})
 
-    def run(self, sample: Path, *arguments: str, logs: str | None = None) -> str:
-        """What a sample prints until it ends.
+    @contextmanager
+    def started(self, sample: Path, *arguments: str, logs: str | None = None) -> Iterator[Running]:
+        """A sample that runs, and that is to end without an error.
 
         Args:
             sample: its file.
             arguments: what it is started with.
             logs: the one error whose tracebacks it logs; None: it logs no traceback.
         """
-        return self._printed(self._start(sample, *arguments), logs)
-
-    def run_until_sigterm(self, sample: Path) -> str:
-        """What a sample prints that is told to end while it works on every partition."""
-        process = self._start(sample)
-        assert process.stdout is not None
-        first = "".join(process.stdout.readline() for _ in PARTITIONS)
-        time.sleep(1)
-        process.send_signal(signal.SIGTERM)
-        return first + self._printed(process)
-
-    def _start(self, sample: Path, *arguments: str) -> "subprocess.Popen[str]":
-        env = {
-            **os.environ,
+        environment = {
             "EVENTHUB_CONNECTION_STRING": self.hub.connection_string("orders"),
             "CHECKPOINT_STORE": self.store_url,
             "RESULTS_DATABASE": "sqlite:///results.db",
             "SPARK_LOCAL_IP": "127.0.0.1",
         }
-        return subprocess.Popen(
-            [sys.executable, sample, *arguments],
-            cwd=self.folder,
-            env=env,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-    def _printed(self, process: "subprocess.Popen[str]", logs: str | None = None) -> str:
-        with process:
-            try:
-                output, errors = process.communicate()
-            finally:
-                process.kill()
-        assert process.returncode == 0, output + errors
+        with (self.folder / "errors").open("w+") as file:
+            command = [sys.executable, sample, *arguments]
+            with Running(command, self.folder, environment, file) as running:
+                yield running
+            file.seek(0)
+            errors = file.read()
+        assert running.process.returncode == 0, running.printed + errors
         expected = 0 if logs is None else errors.count(logs)
         assert errors.count("Traceback") == expected, errors
-        return output
+
+    def run(self, sample: Path, *arguments: str) -> str:
+        """What a sample prints that ends by itself."""
+        with self.started(sample, *arguments) as running:
+            running.end()
+        return running.printed
+
+    def run_to(
+        self,
+        last: int,
+        sample: Path,
+        *arguments: str,
+        partitions: Sequence[str] = PARTITIONS,
+        logs: str | None = None,
+    ) -> str:
+        """What a sample prints that gets Ctrl-C once it has processed these partitions so far."""
+        with self.started(sample, *arguments, logs=logs) as running:
+            running.until(
+                lambda printed: all(last in processed(printed)[each] for each in partitions)
+            )
+            running.stop(signal.SIGINT)
+        return running.printed
 
 
 @pytest.fixture
@@ -107,11 +107,29 @@ def place(blob_container: Any, tmp_path: Path) -> Any:
         yield Place(hub, blob_container, tmp_path)
 
 
-def consumes(place: Place, sample: Path) -> None:
+def processed(printed: str) -> defaultdict[str, list[int]]:
+    """The sequence numbers that a consumer has printed, by partition."""
+    found = defaultdict(list)
+    lines = re.findall(r"^partition (\d+): (\d+)(?: to (\d+))?$", printed, re.MULTILINE)
+    for partition_id, first, last in lines:
+        found[partition_id] += range(int(first), int(last or first) + 1)
+    return found
+
+
+def all_from(begin: int, end: int) -> dict[str, list[int]]:
+    """Every sequence number before the end, of each partition."""
+    return {partition_id: [*range(begin, end)] for partition_id in PARTITIONS}
+
+
+def consumes(place: Place, sample: Path, *arguments: str) -> str:
+    """What the first run has printed."""
     place.publish(FIRST)
-    assert began(place.run(sample)) == {"0": 0, "1": 0}
+    printed = place.run_to(FIRST - 1, sample, *arguments)
+    assert processed(printed) == all_from(0, FIRST)
     place.publish(SECOND)
-    assert began(place.run(sample)) == {"0": FIRST, "1": FIRST}
+    end = FIRST + SECOND
+    assert processed(place.run_to(end - 1, sample, *arguments)) == all_from(FIRST, end)
+    return printed
 
 
 def consumes_with_a_file(place: Place, sample: Path) -> None:
@@ -120,38 +138,27 @@ def consumes_with_a_file(place: Place, sample: Path) -> None:
     assert (place.folder / "checkpoints.db").exists()
 
 
-def began(printed: str) -> dict[str, int]:
-    found = re.findall(r"^partition (\d+): began at (\d+)$", printed, re.MULTILINE)
-    return {partition_id: int(number) for partition_id, number in found}
-
-
 def coalesces(place: Place, sample: Path) -> None:
-    place.publish(FIRST)
-    printed = place.run(sample)
-    assert began(printed) == {"0": 0, "1": 0}
-    [(asked, written)] = re.findall(r"(\d+) checkpoints, (\d+) writes", printed)
-    assert int(asked) == len(PARTITIONS) * FIRST
-    assert len(PARTITIONS) <= int(written) <= 2 * len(PARTITIONS)
-    place.publish(SECOND)
-    assert began(place.run(sample)) == {"0": FIRST, "1": FIRST}
+    summary = rf"partition (\d): {FIRST} checkpoints, [12] writes"
+    assert sorted(re.findall(summary, consumes(place, sample))) == PARTITIONS
 
 
 def finishes_in_any_order(place: Place, sample: Path) -> None:
-    place.publish(FIRST)
-    printed = place.run(sample)
-    assert began(printed) == {"0": 0, "1": 0}
-    assert "40 events, " in printed
-    assert "40 events, 0 of" not in printed
-    place.publish(SECOND)
-    assert began(place.run(sample)) == {"0": FIRST, "1": FIRST}
+    for begin, count in ((0, FIRST), (FIRST, SECOND)):
+        place.publish(count)
+        printed = processed(place.run_to(begin + count - 1, sample))
+        in_order = {partition_id: sorted(numbers) for partition_id, numbers in printed.items()}
+        assert in_order == all_from(begin, begin + count)
+        assert count == SECOND or printed != in_order
 
 
 def buries_what_fails(place: Place, sample: Path) -> None:
     place.publish(FIRST)
-    assert "0 dead letters" in place.run(sample)
+    assert "0 dead letters" in place.run_to(FIRST - 1, sample)
     place.hub.publish("orders", "0", ["event", "poison", "event"])
-    printed = place.run(sample, logs="ValueError: nobody can process this event")
-    assert began(printed) == {"0": FIRST}
+    logs = "ValueError: nobody can process this event"
+    printed = place.run_to(FIRST + 2, sample, partitions=["0"], logs=logs)
+    assert processed(printed) == {"0": [FIRST, FIRST + 2]}
     assert "partition 0: 2 events, SHUTDOWN" in printed
     assert f"1 dead letters: [('0', {FIRST + 1})]" in printed
 
@@ -159,13 +166,25 @@ def buries_what_fails(place: Place, sample: Path) -> None:
 def ends_on_sigterm(place: Place, sample: Path) -> None:
     """The second run begins right behind what the first has finished."""
     place.publish(3000)
-    first = place.run_until_sigterm(sample)
-    second = place.run_until_sigterm(sample)
+    first, second = (stopped_while_it_works(place, sample) for _ in range(2))
     assert began(first) == {"0": 0, "1": 0}
     assert began(second) == {
         partition_id: int(last) + 1
         for partition_id, last in re.findall(r"partition (\d): finished \d+ to (\d+)", first)
     }
+
+
+def stopped_while_it_works(place: Place, sample: Path) -> str:
+    """What it prints that is told to end while it works on every partition."""
+    with place.started(sample) as running:
+        running.until(lambda printed: len(began(printed)) == len(PARTITIONS))
+        running.stop(signal.SIGTERM)
+    return running.printed
+
+
+def began(printed: str) -> dict[str, int]:
+    found = re.findall(r"^partition (\d+): began at (\d+)$", printed, re.MULTILINE)
+    return {partition_id: int(number) for partition_id, number in found}
 
 
 def hands_partitions_over(place: Place, sample: Path) -> None:
@@ -178,10 +197,7 @@ def hands_partitions_over(place: Place, sample: Path) -> None:
 
 
 def keeps_files(place: Place, sample: Path) -> None:
-    place.publish(FIRST)
-    assert "processed 40 events, first ('0', 0)" in place.run(sample, "files")
-    place.publish(SECOND)
-    assert f"processed 10 events, first ('0', {FIRST})" in place.run(sample, "files")
+    consumes(place, sample, "files")
     assert list((place.folder / "files").rglob("checkpoint/*.json"))
 
 
@@ -194,11 +210,16 @@ def hands_over_to_spark(place: Place, sample: Path) -> None:
 
 
 def hands_back_to_consumers(place: Place, sample: Path) -> None:
+    """The consumer reads what arrives after Spark has ended."""
     place.publish(FIRST)
     place.save(11)
-    printed = place.run(sample)
-    assert "Spark has left 2 checkpoints, 2 with offset" in printed
-    assert "nothing is left" in printed
+    with place.started(sample) as running:
+        running.until(lambda printed: "Spark has left 2 checkpoints, 2 with offset\n" in printed)
+        place.publish(SECOND)
+        end = FIRST + SECOND
+        running.until(lambda printed: processed(printed) == all_from(FIRST, end))
+        running.stop(signal.SIGINT)
+    assert processed(running.printed) == all_from(FIRST, end)
 
 
 def tells_kafka_options(place: Place, sample: Path) -> None:
@@ -277,7 +298,7 @@ def traces(place: Place, sample: Path) -> None:
     } <= collector.metrics()
 
 
-EXPECTED: dict[str, Callable[[Place, Path], None]] = {
+EXPECTED: dict[str, Callable[[Place, Path], object]] = {
     "coalesced.py": coalesces,
     "consume_aio.py": consumes,
     "consume_sync.py": consumes_with_a_file,
