@@ -20,7 +20,7 @@ from running import Running
 
 pytestmark = pytest.mark.long
 
-SAMPLES = sorted((Path(__file__).resolve().parent.parent / "samples").glob("*.py"))
+SAMPLES = Path(__file__).resolve().parent.parent / "samples"
 PARTITIONS = ["0", "1"]
 FIRST, SECOND = 20, 5
 """Events of each partition before the first run, and after it."""
@@ -35,31 +35,31 @@ class Place:
         self.folder = folder
         self.store_url = container.url
 
-    def publish(self, count: int) -> None:
+    def publish(self, count: int, enqueued_time: datetime | None = None, **options: Any) -> None:
         """So many events in each partition."""
+        options["enqueued_time"] = enqueued_time
         for partition_id in PARTITIONS:
-            self.hub.publish("orders", partition_id, ["event"] * count)
+            self.hub.publish("orders", partition_id, ["event"] * count, **options)
 
-    def save(self, sequence_number: int) -> None:
+    def save(self, url: str, sequence_number: int) -> None:
         """Checkpoint every partition, as a consumer would."""
         row = {
             "fully_qualified_namespace": self.hub.endpoint.removeprefix("sb://"),
             "eventhub_name": "orders",
             "consumer_group": "$Default",
         }
-        with open_store(self.store_url) as store:
+        with open_store(url) as store:
             store.create()
             for partition_id in PARTITIONS:
                 position = {"offset": None, "sequence_number": sequence_number}
                 store.update_checkpoint(row | position | {"partition_id": partition_id})
 
     @contextmanager
-    def started(self, sample: Path, *arguments: str, logs: str | None = None) -> Iterator[Running]:
-        """A sample that runs, and that is to end without an error.
+    def started(self, *words: str | Path, logs: str | None = None) -> Iterator[Running]:
+        """A Python program that runs, and that is to end without an error.
 
         Args:
-            sample: its file.
-            arguments: what it is started with.
+            words: its file, and what it is started with.
             logs: the one error whose tracebacks it logs; None: it logs no traceback.
         """
         environment = {
@@ -69,8 +69,7 @@ class Place:
             "SPARK_LOCAL_IP": "127.0.0.1",
         }
         with (self.folder / "errors").open("w+") as file:
-            command = [sys.executable, sample, *arguments]
-            with Running(command, self.folder, environment, file) as running:
+            with Running([sys.executable, *words], self.folder, environment, file) as running:
                 yield running
             file.seek(0)
             errors = file.read()
@@ -78,22 +77,21 @@ class Place:
         expected = 0 if logs is None else errors.count(logs)
         assert errors.count("Traceback") == expected, errors
 
-    def run(self, sample: Path, *arguments: str) -> str:
-        """What a sample prints that ends by itself."""
-        with self.started(sample, *arguments) as running:
+    def run(self, *words: str | Path) -> str:
+        """What a program prints that ends by itself."""
+        with self.started(*words) as running:
             running.end()
         return running.printed
 
     def run_to(
         self,
         last: int,
-        sample: Path,
-        *arguments: str,
+        *words: str | Path,
         partitions: Sequence[str] = PARTITIONS,
         logs: str | None = None,
     ) -> str:
-        """What a sample prints that gets Ctrl-C once it has processed these partitions so far."""
-        with self.started(sample, *arguments, logs=logs) as running:
+        """What a consumer prints that gets Ctrl-C once it has processed these partitions so far."""
+        with self.started(*words, logs=logs) as running:
             running.until(
                 lambda printed: all(last in processed(printed)[each] for each in partitions)
             )
@@ -201,30 +199,9 @@ def keeps_files(place: Place, sample: Path) -> None:
     assert list((place.folder / "files").rglob("checkpoint/*.json"))
 
 
-def hands_over_to_spark(place: Place, sample: Path) -> None:
-    place.publish(FIRST)
-    place.save(11)
-    printed = place.run(sample)
-    assert "partition 0: 8 events, 12 to 19" in printed
-    assert "16 events after the checkpoints" in printed
-
-
-def hands_back_to_consumers(place: Place, sample: Path) -> None:
-    """The consumer reads what arrives after Spark has ended."""
-    place.publish(FIRST)
-    place.save(11)
-    with place.started(sample) as running:
-        running.until(lambda printed: "Spark has left 2 checkpoints, 2 with offset\n" in printed)
-        place.publish(SECOND)
-        end = FIRST + SECOND
-        running.until(lambda printed: processed(printed) == all_from(FIRST, end))
-        running.stop(signal.SIGINT)
-    assert processed(running.printed) == all_from(FIRST, end)
-
-
 def tells_kafka_options(place: Place, sample: Path) -> None:
     place.publish(FIRST)
-    place.save(11)
+    place.save(place.store_url, 11)
     printed = place.run(sample)
     options = json.loads(printed)
     assert json.loads(options["startingOffsets"]) == {"orders": {"0": 12, "1": 12}}
@@ -232,24 +209,11 @@ def tells_kafka_options(place: Place, sample: Path) -> None:
     assert "SharedAccessKey" not in printed
 
 
-def backfills(place: Place, sample: Path) -> None:
-    ten = datetime(2026, 11, 21, 10, tzinfo=UTC)
-    for hour in range(3):
-        for partition_id in PARTITIONS:
-            when = ten + timedelta(hours=hour)
-            place.hub.publish("orders", partition_id, ["event"] * FIRST, enqueued_time=when)
-    printed = place.run(sample, "2026-11-21T10:30Z", "2026-11-21T12:00Z", "backfill")
-    assert "partition 0: 20 events" in printed
-    assert "40 events in backfill" in printed
-
-
 def writes_files(place: Place, sample: Path) -> None:
     place.store_url = "sqlite:///checkpoints.db"
     ten = datetime(2026, 11, 21, 10, tzinfo=UTC)
     for hour in (-11, 0, 1, 14):
-        for partition_id in PARTITIONS:
-            when = ten + timedelta(hours=hour)
-            place.hub.publish("orders", partition_id, ["event"] * FIRST, enqueued_time=when)
+        place.publish(FIRST, ten + timedelta(hours=hour))
     printed = place.run(sample, "2026-11-21", "events")
     assert "80 events more in events" in printed
     assert "21 10:00: 40 events, 200 bytes\n2026-11-21 11:00: 40 events" in printed
@@ -259,16 +223,6 @@ def writes_files(place: Place, sample: Path) -> None:
     # As if it had been killed before it committed.
     (place.folder / "checkpoints.db").unlink()
     assert "11:00: 40 events" in place.run(sample, "2026-11-21", "events")
-
-
-def counts_once(place: Place, sample: Path) -> None:
-    """The positions that count are those beside the results."""
-    place.store_url = f"sqlite:///{place.folder / 'results.db'}"
-    for partition_id in PARTITIONS:
-        events = ["event"] * FIRST
-        place.hub.publish("orders", partition_id, events, properties={"device": "lamp"})
-    place.save(11)
-    assert "lamp: 16 events" in place.run(sample)
 
 
 def traces(place: Place, sample: Path) -> None:
@@ -302,26 +256,65 @@ EXPECTED: dict[str, Callable[[Place, Path], object]] = {
     "coalesced.py": coalesces,
     "consume_aio.py": consumes,
     "consume_sync.py": consumes_with_a_file,
-    "consumer_to_spark.py": hands_over_to_spark,
     "custom_store.py": keeps_files,
     "graceful_stop.py": ends_on_sigterm,
     "hand_over.py": hands_partitions_over,
     "hub_to_parquet.py": writes_files,
     "kafka_options.py": tells_kafka_options,
     "processor.py": buries_what_fails,
-    "spark_backfill.py": backfills,
-    "spark_exactly_once.py": counts_once,
-    "spark_to_consumer.py": hands_back_to_consumers,
     "traced.py": traces,
     "worker_pool.py": finishes_in_any_order,
 }
 
 
-@pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
-def test_a_sample_does_what_it_says(place: Place, sample: Path) -> None:
-    assert sample.name in EXPECTED, f"say in {Path(__file__).name} what {sample.name} does"
-    EXPECTED[sample.name](place, sample)
+ON_SPARK = {
+    "spark_backfill.py": ["2026-11-21T10:30Z", "2026-11-21T12:00Z", "backfill"],
+    "consumer_to_spark.py": [],
+    "spark_exactly_once.py": [],
+    "spark_to_consumer.py": [],
+}
+"""Samples with a Spark session, and what they are started with; the last one gets Ctrl-C."""
+RUN_ALL = """
+import json, os, runpy, sys
+from unittest.mock import patch
+for sample, *arguments in json.loads(sys.argv[1]):
+    with patch.dict(os.environ), patch.object(sys, "argv", [sample, *arguments]):
+        runpy.run_path(sample, run_name="__main__")
+"""
 
 
-def test_every_expectation_has_its_sample() -> None:
-    assert EXPECTED.keys() == {sample.name for sample in SAMPLES}
+@pytest.mark.parametrize("name", EXPECTED)
+def test_a_sample_does_what_it_says(place: Place, name: str) -> None:
+    EXPECTED[name](place, SAMPLES / name)
+
+
+def test_the_samples_on_spark_do_what_they_say(place: Place) -> None:
+    """In one process, so that Java starts once; each has a Spark session of its own."""
+    ten = datetime(2026, 11, 21, 10, tzinfo=UTC)
+    end = 3 * FIRST
+    for hour in range(3):
+        place.publish(FIRST, ten + timedelta(hours=hour), properties={"device": "lamp"})
+    for url in (place.store_url, f"sqlite:///{place.folder / 'results.db'}"):
+        place.save(url, 51)
+    samples = [[str(SAMPLES / name), *arguments] for name, arguments in ON_SPARK.items()]
+    with place.started("-c", RUN_ALL, json.dumps(samples)) as running:
+        # The consumer of the last sample reads what arrives after Spark has ended.
+        running.until(lambda printed: "Spark has left 2 checkpoints, 2 with offset\n" in printed)
+        place.publish(SECOND)
+        running.until(lambda printed: processed(printed) == all_from(end, end + SECOND))
+        running.stop(signal.SIGINT)
+    assert running.printed.splitlines()[:7] == [
+        "partition 0: 20 events",
+        "partition 1: 20 events",
+        "40 events in backfill",
+        "partition 0: 8 events, 52 to 59",
+        "partition 1: 8 events, 52 to 59",
+        "16 events after the checkpoints",
+        "lamp: 16 events",
+    ]
+    assert processed(running.printed) == all_from(end, end + SECOND)
+
+
+def test_each_sample_is_run() -> None:
+    names = {sample.name for sample in SAMPLES.glob("*.py")}
+    assert names == {*EXPECTED, *ON_SPARK}, f"say in {Path(__file__).name} what the others do"
