@@ -50,7 +50,6 @@ def main() -> None:
             ticket = checkpointer.track(context, event)  # waits while 200 are in flight
             workers.submit(finish, ticket, context.partition_id, event)
 
-    options = {**checkpointer.handlers, "starting_position": "-1", "prefetch": 20}
     # Closed from right to left: the client, and when its thread has ended, everything is saved and
     # the partitions are released; the store is closed last.
     with (
@@ -61,7 +60,13 @@ def main() -> None:
         client,
     ):
         store.create()
-        received = thread.submit(client.receive_batch, on_batch, **options)
+        received = thread.submit(
+            client.receive_batch,
+            on_batch,
+            starting_position="-1",
+            prefetch=20,
+            **checkpointer.handlers,
+        )
         with suppress(KeyboardInterrupt):  # in the main thread, so no handler is interrupted
             received.result()
 
