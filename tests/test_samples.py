@@ -67,6 +67,7 @@ class Place:
             "CHECKPOINT_STORE": self.store_url,
             "RESULTS_DATABASE": "sqlite:///results.db",
             "SPARK_LOCAL_IP": "127.0.0.1",
+            "PYTHONUNBUFFERED": "1",
         }
         with (self.folder / "errors").open("w+") as file:
             with Running([sys.executable, *words], self.folder, environment, file) as running:

@@ -28,7 +28,7 @@ class Running:
         self.process = subprocess.Popen(
             command,
             cwd=folder,
-            env={**os.environ, "PYTHONUNBUFFERED": "1", **environment},
+            env={**os.environ, **environment},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=errors or subprocess.STDOUT,
