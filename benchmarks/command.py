@@ -9,6 +9,7 @@ from pathlib import Path
 
 from benchmarks.measuring import Round
 from benchmarks.results import Entry
+from counts import at_least_one
 
 RESULTS = Path(__file__).resolve().parent / "results"
 ROUNDS = 5
@@ -22,7 +23,9 @@ def arguments(
 ) -> argparse.Namespace:
     """What the caller asked for, of these names; `add_own` adds what one command has besides."""
     parser = argparse.ArgumentParser(prog=f"python -m {program}", description=description)
-    parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"rounds (default {ROUNDS})")
+    parser.add_argument(
+        "--rounds", type=at_least_one, default=ROUNDS, help=f"rounds (default {ROUNDS})"
+    )
     parser.add_argument("--quick", action="store_true", help="small rounds; figures to be doubted")
     parser.add_argument(
         "--json", type=Path, metavar="PATH", default=new_file(program), help="the file to write"
@@ -36,10 +39,7 @@ def arguments(
         help=f"one of {', '.join(names)}; may be repeated",
     )
     add_own(parser)
-    asked = parser.parse_args()
-    if asked.rounds < 1:
-        parser.error("--rounds is at least 1")
-    return asked
+    return parser.parse_args()
 
 
 def new_file(program: str) -> Path:

@@ -7,8 +7,7 @@ Only the store is wrapped; the handler is unchanged. Missing tables or container
 Without Azure: `ehcp demo --keep` fills a local hub, prints both variables and keeps the hub
 running.
 
-The program ends when no event has arrived for 5 seconds. Run it twice: the second run continues
-where the first one stopped.
+It runs until Ctrl-C. Run it twice: the second run continues where the first one stopped.
 """
 
 import asyncio
@@ -16,13 +15,11 @@ import os
 from collections import Counter
 from contextlib import suppress
 
-from azure.eventhub import EventData
+from azure.eventhub import CloseReason, EventData
 from azure.eventhub.aio import EventHubConsumerClient, PartitionContext
 
 from eventhub_checkpoints import every
 from eventhub_checkpoints.aio import CoalescingCheckpointStore, open_store
-
-IDLE_SECONDS = 5.0
 
 
 async def main() -> None:
@@ -31,30 +28,26 @@ async def main() -> None:
     client = EventHubConsumerClient.from_connection_string(
         os.environ["EVENTHUB_CONNECTION_STRING"], "$Default", checkpoint_store=coalescing
     )
-    processed: Counter[str] = Counter()
-    news = asyncio.Event()
+    asked: Counter[str] = Counter()
 
-    async def on_event(context: PartitionContext, event: EventData | None) -> None:
-        assert event is not None  # None comes only with max_wait_time
-        if not processed[context.partition_id]:
-            print(f"partition {context.partition_id}: began at {event.sequence_number}")
-        processed[context.partition_id] += 1
-        await context.update_checkpoint(event)  # remembered, and written by the policy
-        news.set()
+    async def on_event_batch(context: PartitionContext, events: list[EventData]) -> None:
+        for event in events:
+            await context.update_checkpoint(event)  # remembered, and written by the policy
+        asked[context.partition_id] += len(events)
+        first, last = events[0].sequence_number, events[-1].sequence_number
+        print(f"partition {context.partition_id}: {first} to {last}")
+
+    async def on_partition_close(context: PartitionContext, reason: CloseReason) -> None:
+        await coalescing.flush()
+        partition_id, stats = context.partition_id, coalescing.stats()[context.partition_id]
+        print(f"partition {partition_id}: {asked[partition_id]} checkpoints, {stats.saved} writes")
 
     async with store, coalescing, client:
         await store.create()
-        receiving = asyncio.create_task(client.receive(on_event, starting_position="-1"))
-        with suppress(TimeoutError):
-            while True:
-                await asyncio.wait_for(news.wait(), IDLE_SECONDS)
-                news.clear()
-        await coalescing.flush()
-        writes = sum(stats.saved for stats in coalescing.stats().values())
-        receiving.cancel()
-        with suppress(asyncio.CancelledError):
-            await receiving
-    print(f"{processed.total()} checkpoints, {writes} writes")
+        with suppress(asyncio.CancelledError):  # Ctrl-C
+            await client.receive_batch(
+                on_event_batch, on_partition_close=on_partition_close, starting_position="-1"
+            )
 
 
 if __name__ == "__main__":

@@ -9,17 +9,16 @@ Missing tables or containers are created. Without Azure: `ehcp demo --keep` fill
 SQLite file, prints both variables and keeps the hub running. Then set them in another terminal and
 run `python samples/consume_sync.py`.
 
-The program ends when no event has arrived for 5 seconds. Run it twice, or start two at once.
+It runs until Ctrl-C. Run it twice, or start two at once.
 """
 
 import os
-import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 from azure.eventhub import EventData, EventHubConsumerClient, PartitionContext
 
 from eventhub_checkpoints import open_store
-
-IDLE_SECONDS = 5.0
 
 
 def main() -> None:
@@ -27,28 +26,18 @@ def main() -> None:
     client = EventHubConsumerClient.from_connection_string(
         os.environ["EVENTHUB_CONNECTION_STRING"], "$Default", checkpoint_store=store
     )
-    began: dict[str, int | None] = {}
-    news = threading.Event()
 
     def on_event_batch(context: PartitionContext, events: list[EventData]) -> None:
         first, last = events[0].sequence_number, events[-1].sequence_number
-        if began.setdefault(context.partition_id, first) == first:
-            print(f"partition {context.partition_id}: began at {first}")
         context.update_checkpoint(events[-1])
-        print(f"partition {context.partition_id}: processed {first} to {last}")
-        news.set()
+        print(f"partition {context.partition_id}: {first} to {last}")
 
-    store.create()
-    receiving = threading.Thread(
-        target=client.receive_batch, args=(on_event_batch,), kwargs={"starting_position": "-1"}
-    )
-    receiving.start()
-    while news.wait(IDLE_SECONDS):
-        news.clear()
-    client.close()
-    receiving.join()
-    store.close()
-    print(f"no more events in {len(began)} partitions")
+    # Closed from right to left: the client, and when its thread has ended, the store.
+    with store, ThreadPoolExecutor(1) as thread, client:
+        store.create()
+        received = thread.submit(client.receive_batch, on_event_batch, starting_position="-1")
+        with suppress(KeyboardInterrupt):  # in the main thread, so no handler is interrupted
+            received.result()
 
 
 if __name__ == "__main__":

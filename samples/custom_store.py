@@ -2,19 +2,19 @@
 
     EVENTHUB_CONNECTION_STRING=... python samples/custom_store.py [DIRECTORY]
 
-`docs/custom-store.md` explains the store. Run it twice: the second run continues where the first
-one stopped. The directory is created if it is missing. Without Azure: `ehcp demo --keep` fills a
-local hub, prints the variable and keeps the hub running.
+`docs/custom-store.md` explains the store. It runs until Ctrl-C. Run it twice: the second run
+continues where the first one stopped. The directory is created if it is missing. Without Azure:
+`ehcp demo --keep` fills a local hub, prints the variable and keeps the hub running.
 """
 
 import fcntl
 import json
 import os
 import sys
-import threading
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TextIO, Unpack
 from urllib.parse import quote
@@ -117,17 +117,16 @@ def main() -> None:
     client = EventHubConsumerClient.from_connection_string(
         connection_string, consumer_group="$Default", checkpoint_store=store
     )
-    idle = threading.Timer(10, client.close)
-    seen: list[tuple[str, int | None]] = []
 
     def on_batch(context: PartitionContext, events: list[EventData]) -> None:
-        seen.extend((context.partition_id, event.sequence_number) for event in events)
-        if events:
-            context.update_checkpoint(events[-1])
+        first, last = events[0].sequence_number, events[-1].sequence_number
+        context.update_checkpoint(events[-1])
+        print(f"partition {context.partition_id}: {first} to {last}")
 
-    idle.start()
-    client.receive_batch(on_batch, max_wait_time=1, starting_position="-1")
-    print(f"processed {len(seen)} events, first {min(seen, default=None)}")
+    with ThreadPoolExecutor(1) as thread, client:
+        received = thread.submit(client.receive_batch, on_batch, starting_position="-1")
+        with suppress(KeyboardInterrupt):  # in the main thread, so no handler is interrupted
+            received.result()
 
 
 if __name__ == "__main__":

@@ -28,7 +28,8 @@ from eventhub_checkpoints.receive import HubAddress
 from eventhub_checkpoints.stores.blob.protocol import EMULATOR_ACCOUNT, EMULATOR_KEY
 from operators import ended, quiet_client
 from page_blocks import Block, blocks
-from waiting import LIMIT, eventually
+from running import Running
+from waiting import eventually
 
 pytestmark = [
     pytest.mark.waits,
@@ -133,25 +134,22 @@ REPEATING = {page for page in PAGES if page.name != "README.md"} - {
     block.page for block in PYTHON if block.text not in OF_README
 }
 """Pages whose only Python is that of README, such as the quick start."""
-UNTIL_CTRL_C = sorted(
-    {block.page for block in PYTHON if block.runs_until_ctrl_c} - {*OF_SPARK, *REPEATING}
+UNTIL_CTRL_C = {block.page for block in PYTHON if block.runs_until_ctrl_c}
+ALONE = sorted({block.page for block in PYTHON} - {*OF_SPARK, *REPEATING})
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=[pytest.mark.long] if page in UNTIL_CTRL_C else [])
+        for page in ALONE
+    ],
+    ids=name_of,
 )
-AT_ONCE = sorted({block.page for block in PYTHON} - {*OF_SPARK, *REPEATING, *UNTIL_CTRL_C})
-
-
-@pytest.mark.parametrize("page", AT_ONCE, ids=name_of)
 def test_the_python_of_a_page_runs_from_top_to_bottom(
     page: Path, with_servers: dict[str, str], tmp_path: Path
 ) -> None:
     run_pages([page], with_servers, tmp_path)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("page", UNTIL_CTRL_C, ids=name_of)
-def test_the_python_of_a_page_runs_until_ctrl_c(
-    page: Path, environment: dict[str, str], tmp_path: Path
-) -> None:
-    run_pages([page], environment, tmp_path)
 
 
 @pytest.mark.long
@@ -168,21 +166,10 @@ def until_ctrl_c(
 ) -> str:
     """What code prints that gets Ctrl-C once it has done what is waited for."""
     (folder / "quick_start.py").write_text(code)
-    with subprocess.Popen(
-        [sys.executable, "-u", "quick_start.py"],
-        cwd=folder,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    ) as process:
-        try:
-            eventually(ready)
-            process.send_signal(signal.SIGINT)
-            printed, _ = process.communicate(timeout=LIMIT)
-        finally:
-            process.kill()
-    return printed
+    with Running([sys.executable, "-u", "quick_start.py"], folder, environment) as running:
+        eventually(ready)
+        running.stop(signal.SIGINT)
+    return running.printed
 
 
 def test_the_quick_start_prints_what_readme_shows_in_both_runs(tmp_path: Path) -> None:
@@ -198,7 +185,6 @@ def test_the_quick_start_prints_what_readme_shows_in_both_runs(tmp_path: Path) -
         partition_ids = hub.partition_ids("orders")
         address = HubAddress.from_connection_string(hub.connection_string("orders"))
         given = {
-            **os.environ,
             "EVENTHUB_CONNECTION_STRING": hub.connection_string("orders"),
             "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
         }
@@ -258,16 +244,8 @@ ENDING, GOING_ON = (
 )
 
 
-def started(command: str, environment: dict[str, str], folder: Path) -> "subprocess.Popen[str]":
-    return subprocess.Popen(
-        ["bash", "-c", f"exec {command}"],
-        cwd=folder,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+def started(command: str, environment: dict[str, str], folder: Path) -> Running:
+    return Running(["bash", "-c", f"exec {command}"], folder, environment)
 
 
 @pytest.mark.parametrize("command", ENDING)
@@ -280,10 +258,9 @@ def test_a_command_ends_well(
 ) -> None:
     """`ehcp` runs in this process, which saves the second that Python and its imports take."""
     if not command.startswith("ehcp "):
-        with started(command, environment, tmp_path) as process:
-            printed, _ = process.communicate()
-        assert process.returncode == 0, printed
-        assert "Traceback" not in printed
+        with started(command, environment, tmp_path) as running:
+            assert running.end() == 0, running.printed
+        assert "Traceback" not in running.printed
         return
     monkeypatch.chdir(tmp_path)
     for name, value in environment.items():
@@ -297,17 +274,10 @@ def test_a_command_ends_well(
 def test_a_command_goes_on_until_ctrl_c(
     command: str, environment: dict[str, str], tmp_path: Path
 ) -> None:
-    with started(command, environment, tmp_path) as process:
-        try:
-            assert process.stdout is not None
-            first = process.stdout.readline()
-            assert first, "it has ended"
-            process.send_signal(signal.SIGINT)
-            rest, _ = process.communicate(timeout=LIMIT)
-        finally:
-            process.kill()
-    assert process.returncode == 0, first + rest
-    assert "Traceback" not in first + rest
+    with started(command, environment, tmp_path) as running:
+        running.until(bool)
+        assert running.stop(signal.SIGINT) == 0, running.printed
+    assert "Traceback" not in running.printed
 
 
 def tox_environments() -> set[str]:

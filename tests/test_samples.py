@@ -1,13 +1,12 @@
 """Every sample runs without Azure, as a reader runs it; a second run goes on after the first."""
 
 import json
-import os
 import re
 import signal
-import subprocess
 import sys
-import time
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -17,10 +16,11 @@ import pytest
 from eventhub_checkpoints import open_store
 from eventhub_checkpoints.localhub import LocalHub
 from otlp_collector import Collector, attributes
+from running import Running
 
 pytestmark = pytest.mark.long
 
-SAMPLES = sorted((Path(__file__).resolve().parent.parent / "samples").glob("*.py"))
+SAMPLES = Path(__file__).resolve().parent.parent / "samples"
 PARTITIONS = ["0", "1"]
 FIRST, SECOND = 20, 5
 """Events of each partition before the first run, and after it."""
@@ -35,70 +35,69 @@ class Place:
         self.folder = folder
         self.store_url = container.url
 
-    def publish(self, count: int) -> None:
+    def publish(self, count: int, enqueued_time: datetime | None = None, **options: Any) -> None:
         """So many events in each partition."""
+        options["enqueued_time"] = enqueued_time
         for partition_id in PARTITIONS:
-            self.hub.publish("orders", partition_id, ["event"] * count)
+            self.hub.publish("orders", partition_id, ["event"] * count, **options)
 
-    def save(self, sequence_number: int) -> None:
+    def save(self, url: str, sequence_number: int) -> None:
         """Checkpoint every partition, as a consumer would."""
         row = {
             "fully_qualified_namespace": self.hub.endpoint.removeprefix("sb://"),
             "eventhub_name": "orders",
             "consumer_group": "$Default",
         }
-        with open_store(self.store_url) as store:
+        with open_store(url) as store:
             store.create()
             for partition_id in PARTITIONS:
                 position = {"offset": None, "sequence_number": sequence_number}
                 store.update_checkpoint(row | position | {"partition_id": partition_id})
 
-    def run(self, sample: Path, *arguments: str, logs: str | None = None) -> str:
-        """What a sample prints until it ends.
+    @contextmanager
+    def started(self, *words: str | Path, logs: str | None = None) -> Iterator[Running]:
+        """A Python program that runs, and that is to end without an error.
 
         Args:
-            sample: its file.
-            arguments: what it is started with.
+            words: its file, and what it is started with.
             logs: the one error whose tracebacks it logs; None: it logs no traceback.
         """
-        return self._printed(self._start(sample, *arguments), logs)
-
-    def run_until_sigterm(self, sample: Path) -> str:
-        """What a sample prints that is told to end while it works on every partition."""
-        process = self._start(sample)
-        assert process.stdout is not None
-        first = "".join(process.stdout.readline() for _ in PARTITIONS)
-        time.sleep(1)
-        process.send_signal(signal.SIGTERM)
-        return first + self._printed(process)
-
-    def _start(self, sample: Path, *arguments: str) -> "subprocess.Popen[str]":
-        env = {
-            **os.environ,
+        environment = {
             "EVENTHUB_CONNECTION_STRING": self.hub.connection_string("orders"),
             "CHECKPOINT_STORE": self.store_url,
             "RESULTS_DATABASE": "sqlite:///results.db",
             "SPARK_LOCAL_IP": "127.0.0.1",
+            "PYTHONUNBUFFERED": "1",
         }
-        return subprocess.Popen(
-            [sys.executable, sample, *arguments],
-            cwd=self.folder,
-            env=env,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-    def _printed(self, process: "subprocess.Popen[str]", logs: str | None = None) -> str:
-        with process:
-            try:
-                output, errors = process.communicate()
-            finally:
-                process.kill()
-        assert process.returncode == 0, output + errors
+        with (self.folder / "errors").open("w+") as file:
+            with Running([sys.executable, *words], self.folder, environment, file) as running:
+                yield running
+            file.seek(0)
+            errors = file.read()
+        assert running.process.returncode == 0, running.printed + errors
         expected = 0 if logs is None else errors.count(logs)
         assert errors.count("Traceback") == expected, errors
-        return output
+
+    def run(self, *words: str | Path) -> str:
+        """What a program prints that ends by itself."""
+        with self.started(*words) as running:
+            running.end()
+        return running.printed
+
+    def run_to(
+        self,
+        last: int,
+        *words: str | Path,
+        partitions: Sequence[str] = PARTITIONS,
+        logs: str | None = None,
+    ) -> str:
+        """What a consumer prints that gets Ctrl-C once it has processed these partitions so far."""
+        with self.started(*words, logs=logs) as running:
+            running.until(
+                lambda printed: all(last in processed(printed)[each] for each in partitions)
+            )
+            running.stop(signal.SIGINT)
+        return running.printed
 
 
 @pytest.fixture
@@ -107,11 +106,29 @@ def place(blob_container: Any, tmp_path: Path) -> Any:
         yield Place(hub, blob_container, tmp_path)
 
 
-def consumes(place: Place, sample: Path) -> None:
+def processed(printed: str) -> defaultdict[str, list[int]]:
+    """The sequence numbers that a consumer has printed, by partition."""
+    found = defaultdict(list)
+    lines = re.findall(r"^partition (\d+): (\d+)(?: to (\d+))?$", printed, re.MULTILINE)
+    for partition_id, first, last in lines:
+        found[partition_id] += range(int(first), int(last or first) + 1)
+    return found
+
+
+def all_from(begin: int, end: int) -> dict[str, list[int]]:
+    """Every sequence number before the end, of each partition."""
+    return {partition_id: [*range(begin, end)] for partition_id in PARTITIONS}
+
+
+def consumes(place: Place, sample: Path, *arguments: str) -> str:
+    """What the first run has printed."""
     place.publish(FIRST)
-    assert began(place.run(sample)) == {"0": 0, "1": 0}
+    printed = place.run_to(FIRST - 1, sample, *arguments)
+    assert processed(printed) == all_from(0, FIRST)
     place.publish(SECOND)
-    assert began(place.run(sample)) == {"0": FIRST, "1": FIRST}
+    end = FIRST + SECOND
+    assert processed(place.run_to(end - 1, sample, *arguments)) == all_from(FIRST, end)
+    return printed
 
 
 def consumes_with_a_file(place: Place, sample: Path) -> None:
@@ -120,38 +137,27 @@ def consumes_with_a_file(place: Place, sample: Path) -> None:
     assert (place.folder / "checkpoints.db").exists()
 
 
-def began(printed: str) -> dict[str, int]:
-    found = re.findall(r"^partition (\d+): began at (\d+)$", printed, re.MULTILINE)
-    return {partition_id: int(number) for partition_id, number in found}
-
-
 def coalesces(place: Place, sample: Path) -> None:
-    place.publish(FIRST)
-    printed = place.run(sample)
-    assert began(printed) == {"0": 0, "1": 0}
-    [(asked, written)] = re.findall(r"(\d+) checkpoints, (\d+) writes", printed)
-    assert int(asked) == len(PARTITIONS) * FIRST
-    assert len(PARTITIONS) <= int(written) <= 2 * len(PARTITIONS)
-    place.publish(SECOND)
-    assert began(place.run(sample)) == {"0": FIRST, "1": FIRST}
+    summary = rf"partition (\d): {FIRST} checkpoints, [12] writes"
+    assert sorted(re.findall(summary, consumes(place, sample))) == PARTITIONS
 
 
 def finishes_in_any_order(place: Place, sample: Path) -> None:
-    place.publish(FIRST)
-    printed = place.run(sample)
-    assert began(printed) == {"0": 0, "1": 0}
-    assert "40 events, " in printed
-    assert "40 events, 0 of" not in printed
-    place.publish(SECOND)
-    assert began(place.run(sample)) == {"0": FIRST, "1": FIRST}
+    for begin, count in ((0, FIRST), (FIRST, SECOND)):
+        place.publish(count)
+        printed = processed(place.run_to(begin + count - 1, sample))
+        in_order = {partition_id: sorted(numbers) for partition_id, numbers in printed.items()}
+        assert in_order == all_from(begin, begin + count)
+        assert count == SECOND or printed != in_order
 
 
 def buries_what_fails(place: Place, sample: Path) -> None:
     place.publish(FIRST)
-    assert "0 dead letters" in place.run(sample)
+    assert "0 dead letters" in place.run_to(FIRST - 1, sample)
     place.hub.publish("orders", "0", ["event", "poison", "event"])
-    printed = place.run(sample, logs="ValueError: nobody can process this event")
-    assert began(printed) == {"0": FIRST}
+    logs = "ValueError: nobody can process this event"
+    printed = place.run_to(FIRST + 2, sample, partitions=["0"], logs=logs)
+    assert processed(printed) == {"0": [FIRST, FIRST + 2]}
     assert "partition 0: 2 events, SHUTDOWN" in printed
     assert f"1 dead letters: [('0', {FIRST + 1})]" in printed
 
@@ -159,13 +165,25 @@ def buries_what_fails(place: Place, sample: Path) -> None:
 def ends_on_sigterm(place: Place, sample: Path) -> None:
     """The second run begins right behind what the first has finished."""
     place.publish(3000)
-    first = place.run_until_sigterm(sample)
-    second = place.run_until_sigterm(sample)
+    first, second = (stopped_while_it_works(place, sample) for _ in range(2))
     assert began(first) == {"0": 0, "1": 0}
     assert began(second) == {
         partition_id: int(last) + 1
         for partition_id, last in re.findall(r"partition (\d): finished \d+ to (\d+)", first)
     }
+
+
+def stopped_while_it_works(place: Place, sample: Path) -> str:
+    """What it prints that is told to end while it works on every partition."""
+    with place.started(sample) as running:
+        running.until(lambda printed: len(began(printed)) == len(PARTITIONS))
+        running.stop(signal.SIGTERM)
+    return running.printed
+
+
+def began(printed: str) -> dict[str, int]:
+    found = re.findall(r"^partition (\d+): began at (\d+)$", printed, re.MULTILINE)
+    return {partition_id: int(number) for partition_id, number in found}
 
 
 def hands_partitions_over(place: Place, sample: Path) -> None:
@@ -178,32 +196,13 @@ def hands_partitions_over(place: Place, sample: Path) -> None:
 
 
 def keeps_files(place: Place, sample: Path) -> None:
-    place.publish(FIRST)
-    assert "processed 40 events, first ('0', 0)" in place.run(sample, "files")
-    place.publish(SECOND)
-    assert f"processed 10 events, first ('0', {FIRST})" in place.run(sample, "files")
+    consumes(place, sample, "files")
     assert list((place.folder / "files").rglob("checkpoint/*.json"))
-
-
-def hands_over_to_spark(place: Place, sample: Path) -> None:
-    place.publish(FIRST)
-    place.save(11)
-    printed = place.run(sample)
-    assert "partition 0: 8 events, 12 to 19" in printed
-    assert "16 events after the checkpoints" in printed
-
-
-def hands_back_to_consumers(place: Place, sample: Path) -> None:
-    place.publish(FIRST)
-    place.save(11)
-    printed = place.run(sample)
-    assert "Spark has left 2 checkpoints, 2 with offset" in printed
-    assert "nothing is left" in printed
 
 
 def tells_kafka_options(place: Place, sample: Path) -> None:
     place.publish(FIRST)
-    place.save(11)
+    place.save(place.store_url, 11)
     printed = place.run(sample)
     options = json.loads(printed)
     assert json.loads(options["startingOffsets"]) == {"orders": {"0": 12, "1": 12}}
@@ -211,24 +210,11 @@ def tells_kafka_options(place: Place, sample: Path) -> None:
     assert "SharedAccessKey" not in printed
 
 
-def backfills(place: Place, sample: Path) -> None:
-    ten = datetime(2026, 11, 21, 10, tzinfo=UTC)
-    for hour in range(3):
-        for partition_id in PARTITIONS:
-            when = ten + timedelta(hours=hour)
-            place.hub.publish("orders", partition_id, ["event"] * FIRST, enqueued_time=when)
-    printed = place.run(sample, "2026-11-21T10:30Z", "2026-11-21T12:00Z", "backfill")
-    assert "partition 0: 20 events" in printed
-    assert "40 events in backfill" in printed
-
-
 def writes_files(place: Place, sample: Path) -> None:
     place.store_url = "sqlite:///checkpoints.db"
     ten = datetime(2026, 11, 21, 10, tzinfo=UTC)
     for hour in (-11, 0, 1, 14):
-        for partition_id in PARTITIONS:
-            when = ten + timedelta(hours=hour)
-            place.hub.publish("orders", partition_id, ["event"] * FIRST, enqueued_time=when)
+        place.publish(FIRST, ten + timedelta(hours=hour))
     printed = place.run(sample, "2026-11-21", "events")
     assert "80 events more in events" in printed
     assert "21 10:00: 40 events, 200 bytes\n2026-11-21 11:00: 40 events" in printed
@@ -238,16 +224,6 @@ def writes_files(place: Place, sample: Path) -> None:
     # As if it had been killed before it committed.
     (place.folder / "checkpoints.db").unlink()
     assert "11:00: 40 events" in place.run(sample, "2026-11-21", "events")
-
-
-def counts_once(place: Place, sample: Path) -> None:
-    """The positions that count are those beside the results."""
-    place.store_url = f"sqlite:///{place.folder / 'results.db'}"
-    for partition_id in PARTITIONS:
-        events = ["event"] * FIRST
-        place.hub.publish("orders", partition_id, events, properties={"device": "lamp"})
-    place.save(11)
-    assert "lamp: 16 events" in place.run(sample)
 
 
 def traces(place: Place, sample: Path) -> None:
@@ -277,30 +253,69 @@ def traces(place: Place, sample: Path) -> None:
     } <= collector.metrics()
 
 
-EXPECTED: dict[str, Callable[[Place, Path], None]] = {
+EXPECTED: dict[str, Callable[[Place, Path], object]] = {
     "coalesced.py": coalesces,
     "consume_aio.py": consumes,
     "consume_sync.py": consumes_with_a_file,
-    "consumer_to_spark.py": hands_over_to_spark,
     "custom_store.py": keeps_files,
     "graceful_stop.py": ends_on_sigterm,
     "hand_over.py": hands_partitions_over,
     "hub_to_parquet.py": writes_files,
     "kafka_options.py": tells_kafka_options,
     "processor.py": buries_what_fails,
-    "spark_backfill.py": backfills,
-    "spark_exactly_once.py": counts_once,
-    "spark_to_consumer.py": hands_back_to_consumers,
     "traced.py": traces,
     "worker_pool.py": finishes_in_any_order,
 }
 
 
-@pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.name)
-def test_a_sample_does_what_it_says(place: Place, sample: Path) -> None:
-    assert sample.name in EXPECTED, f"say in {Path(__file__).name} what {sample.name} does"
-    EXPECTED[sample.name](place, sample)
+ON_SPARK = {
+    "spark_backfill.py": ["2026-11-21T10:30Z", "2026-11-21T12:00Z", "backfill"],
+    "consumer_to_spark.py": [],
+    "spark_exactly_once.py": [],
+    "spark_to_consumer.py": [],
+}
+"""Samples with a Spark session, and what they are started with; the last one gets Ctrl-C."""
+RUN_ALL = """
+import json, os, runpy, sys
+from unittest.mock import patch
+for sample, *arguments in json.loads(sys.argv[1]):
+    with patch.dict(os.environ), patch.object(sys, "argv", [sample, *arguments]):
+        runpy.run_path(sample, run_name="__main__")
+"""
 
 
-def test_every_expectation_has_its_sample() -> None:
-    assert EXPECTED.keys() == {sample.name for sample in SAMPLES}
+@pytest.mark.parametrize("name", EXPECTED)
+def test_a_sample_does_what_it_says(place: Place, name: str) -> None:
+    EXPECTED[name](place, SAMPLES / name)
+
+
+def test_the_samples_on_spark_do_what_they_say(place: Place) -> None:
+    """In one process, so that Java starts once; each has a Spark session of its own."""
+    ten = datetime(2026, 11, 21, 10, tzinfo=UTC)
+    end = 3 * FIRST
+    for hour in range(3):
+        place.publish(FIRST, ten + timedelta(hours=hour), properties={"device": "lamp"})
+    for url in (place.store_url, f"sqlite:///{place.folder / 'results.db'}"):
+        place.save(url, 51)
+    samples = [[str(SAMPLES / name), *arguments] for name, arguments in ON_SPARK.items()]
+    with place.started("-c", RUN_ALL, json.dumps(samples)) as running:
+        # The consumer of the last sample reads what arrives after Spark has ended.
+        running.until(lambda printed: "Spark has left 2 checkpoints, 2 with offset\n" in printed)
+        place.publish(SECOND)
+        running.until(lambda printed: processed(printed) == all_from(end, end + SECOND))
+        running.stop(signal.SIGINT)
+    assert running.printed.splitlines()[:7] == [
+        "partition 0: 20 events",
+        "partition 1: 20 events",
+        "40 events in backfill",
+        "partition 0: 8 events, 52 to 59",
+        "partition 1: 8 events, 52 to 59",
+        "16 events after the checkpoints",
+        "lamp: 16 events",
+    ]
+    assert processed(running.printed) == all_from(end, end + SECOND)
+
+
+def test_each_sample_is_run() -> None:
+    names = {sample.name for sample in SAMPLES.glob("*.py")}
+    assert names == {*EXPECTED, *ON_SPARK}, f"say in {Path(__file__).name} what the others do"

@@ -31,6 +31,7 @@ import receive_faults
 from backends import BACKENDS, Place, ServerMissingError
 from claim_races import run_races
 from clock_skew import HAVE_CLOCKS, run_skews
+from counts import at_least_one
 from crashes.harness import seeded
 from eventhub_checkpoints.receive.ranges import ReceivePath
 from failover import CLUSTERS, run_failovers
@@ -139,7 +140,7 @@ def parsed(arguments: list[str] | None) -> Chosen:
         name: kinds.add_parser(name, parents=[seeded(rounds)], help=run.__doc__)
         for name, (run, rounds) in CAMPAIGNS.items()
     }
-    parsers["forward"].add_argument("--events", type=int, default=60, help="of a round")
+    parsers["forward"].add_argument("--events", type=at_least_one, default=60, help="of a round")
     for name in ("races", "cancel", "raise", "signal", "machine"):
         parsers[name].add_argument("--backend", choices=BACKENDS, required=True)
     parsers["machine"].add_argument("--seconds", type=float, help="run for this time instead")

@@ -19,6 +19,7 @@ from benchmarks.scale import real, tables
 from benchmarks.scale.figures import write_plots
 from benchmarks.scale.plan import TABLES, planned, run_all
 from benchmarks.scale.scenarios import Outcome, Setup
+from counts import at_least_one
 
 REAL = "real"
 NAMES = (*TABLES, REAL)
@@ -32,7 +33,9 @@ def arguments() -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--seed", type=int, default=1, help="of the simulation (1)")
-    parser.add_argument("--jobs", type=int, default=2, help="simulations at the same time (2)")
+    parser.add_argument(
+        "--jobs", type=at_least_one, default=2, help="simulations at the same time (2)"
+    )
     parser.add_argument("--quick", action="store_true", help="small groups only")
     parser.add_argument(
         "--only", action="append", choices=NAMES, help="only this table; may be repeated"

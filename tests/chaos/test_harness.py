@@ -108,6 +108,15 @@ def test_without_its_server_a_scenario_says_so(capsys: pytest.CaptureFixture[str
     assert capsys.readouterr().out == "made-up: seed 7, 3 rounds\nthere is no PostgreSQL\n"
 
 
+@pytest.mark.parametrize("rounds", ["0", "-1", "some"])
+def test_a_run_without_a_round_is_refused(rounds: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run(Scenario(lambda seed: Result()), "--rounds", rounds)
+    assert ended.value.code == 2
+    expected = f"argument --rounds: must be a whole number from 1 on, not '{rounds}'"
+    assert expected in capsys.readouterr().err
+
+
 def test_what_a_failing_round_does_not_need_is_left_out() -> None:
     tried: list[Sequence[str]] = []
 

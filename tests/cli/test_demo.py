@@ -20,6 +20,7 @@ from eventhub_checkpoints.cli.demo.command import java_version
 from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.spark.hub import ask_properties
 from forks import is_running
+from running import Running
 from waiting import LIMIT, eventually
 
 pytestmark = [
@@ -51,40 +52,24 @@ sys.meta_path.insert(0, NotInstalled())
 """
 
 
-class Demo:
-    """A running demo, and what it has printed so far."""
+class Demo(Running):
+    """A running demo.
+
+    Args:
+        folder: of its temporary files. It runs in the one above.
+        options: of the command.
+        variables: of its environment.
+    """
 
     def __init__(self, folder: Path, *options: str, **variables: str) -> None:
+        folder.mkdir(exist_ok=True)
         self.folder = folder
-        self.text = ""
-        self._process = subprocess.Popen(
-            [*RUN, *SMALL, *options],
-            cwd=folder.parent,
-            env={**os.environ, "TMPDIR": str(folder), **variables},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
+        environment = {"TMPDIR": str(folder), **variables}
+        super().__init__([*RUN, *SMALL, *options], folder.parent, environment)
 
-    def until(self, words: str) -> None:
+    def until_it_prints(self, words: str) -> None:
         """Read on, to the line that has these words."""
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            self.text += line
-            if words in line:
-                return
-        raise AssertionError(f"it never printed {words!r}:\n{self.text}")
-
-    def end(self) -> int:
-        """Read to the end; the exit status."""
-        assert self._process.stdout is not None
-        self.text += self._process.stdout.read()
-        self._process.stdout.close()
-        return self._process.wait()
-
-    def stop(self, number: int) -> int:
-        self._process.send_signal(number)
-        return self.end()
+        self.until(lambda printed: words in printed)
 
     def processes(self) -> dict[int, str]:
         """What it has started and what those have started: command lines by process id."""
@@ -92,10 +77,10 @@ class Demo:
         for stat in Path("/proc").glob("[0-9]*/stat"):
             with suppress(OSError):  # it has ended meanwhile
                 parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
-        family = {self._process.pid}
+        family = {self.process.pid}
         while more := {pid for pid, parent in parents.items() if parent in family} - family:
             family |= more
-        for pid in family - {self._process.pid}:
+        for pid in family - {self.process.pid}:
             with suppress(OSError):
                 found[pid] = Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
         return found
@@ -108,18 +93,15 @@ class Demo:
 
         return int(eventually(found)[0])
 
-    def __enter__(self) -> "Demo":
-        return self
-
     def __exit__(self, *_: object) -> None:
-        if self._process.poll() is None:
-            self.stop(signal.SIGTERM)
+        if self.process.poll() is None:
+            self.stop(signal.SIGTERM)  # it ends what it has started
+        super().__exit__()
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Where all temporary files of the demo go. On a path short enough for a socket's name."""
-    (tmp_path / "t").mkdir()
     return tmp_path / "t"
 
 
@@ -172,21 +154,29 @@ def assert_complete(text: str) -> None:
     assert "Nothing was lost." in text
 
 
-def test_nothing_is_lost_and_spark_reads_exactly_the_rest_without_node_or_any_server(
-    folder: Path, poor_machine: dict[str, str]
+def test_nothing_is_lost_and_spark_reads_exactly_the_rest(
+    folder: Path, poor_machine: dict[str, str], container_url: str
 ) -> None:
-    with Demo(folder, "--consumer", "sync", "--keep", **poor_machine) as demo:
-        demo.until("import sqlite3")
-        assert_complete(demo.text)
-        look = demo.text.splitlines()[-1]
-        found = dict(re.findall(r"export (\w+)='(.*)'", demo.text))
+    """Two demos at once: without Node or any server, and on Azurite by the aio client."""
+    beside = folder.with_name("u")
+    with (
+        Demo(folder, "--consumer", "sync", "--keep", **poor_machine) as demo,
+        Demo(beside, "--store", container_url, "--consumer", "aio") as other,
+    ):
+        demo.until_it_prints("import sqlite3")
+        assert_complete(demo.printed)
+        look = demo.printed.splitlines()[-1]
+        found = dict(re.findall(r"export (\w+)='(.*)'", demo.printed))
         assert_kept(found, look)
-        assert_more_can_be_sent(found, demo.text)
+        assert_more_can_be_sent(found, demo.printed)
         started = demo.processes()
         assert len(started) == 1, "the hub is all that is left"
-        assert demo.stop(signal.SIGINT) == 0, demo.text
+        assert demo.stop(signal.SIGINT) == 0, demo.printed
+        assert other.end() == 0, other.printed
+    assert_complete(other.printed)
     assert_gone(started)
     assert not list(folder.iterdir())
+    assert not list(beside.iterdir())
 
 
 def assert_kept(found: dict[str, str], look: str) -> None:
@@ -209,18 +199,11 @@ def assert_more_can_be_sent(found: dict[str, str], text: str) -> None:
     assert {one.next_sequence_number for one in held.values()} == {110}
 
 
-def test_the_same_on_azurite_by_the_aio_client(folder: Path, container_url: str) -> None:
-    with Demo(folder, "--store", container_url, "--consumer", "aio") as demo:
-        assert demo.end() == 0, demo.text
-    assert_complete(demo.text)
-    assert not list(folder.iterdir())
-
-
 def test_interrupted_while_consumers_work_it_leaves_nothing(
     folder: Path, container_url: str
 ) -> None:
     with Demo(folder, "--store", container_url) as demo:
-        demo.until("share the partitions")
+        demo.until_it_prints("share the partitions")
         demo.wait_for_process("consumer B.journal")
         assert_stopped(demo, signal.SIGINT)
 
@@ -232,7 +215,7 @@ def test_stopped_while_spark_works_it_leaves_the_rows_of_others(folder: Path) ->
         row = {"partition_id": "0", "offset": "1", "sequence_number": 1}
         store.update_checkpoint(others.as_dict() | row)
     with Demo(folder, "--store", "sqlite:///mine.db") as demo:
-        demo.until("PySpark starts")
+        demo.until_it_prints("PySpark starts")
         demo.wait_for_process("SparkSubmit")
         with open_store(f"sqlite:///{mine}") as store:
             assert isinstance(store, ListsScopes)
@@ -246,16 +229,16 @@ def test_stopped_while_spark_works_it_leaves_the_rows_of_others(folder: Path) ->
 
 def assert_stopped(demo: Demo, number: int) -> None:
     started = demo.processes()
-    assert demo.stop(number) == 128 + number, demo.text
-    assert "everything that was started has ended" in demo.text
+    assert demo.stop(number) == 128 + number, demo.printed
+    assert "everything that was started has ended" in demo.printed
     assert_gone(started)
     assert not list(demo.folder.iterdir())
 
 
 def test_a_consumer_that_dies_by_itself_fails_the_demo(folder: Path) -> None:
     with Demo(folder) as demo:
-        demo.until("are started")
+        demo.until_it_prints("are started")
         os.kill(demo.wait_for_process("consumer B.journal"), signal.SIGKILL)
-        assert demo.end() == 1, demo.text
-    assert "consumer B ended with status -9" in demo.text
+        assert demo.end() == 1, demo.printed
+    assert "consumer B ended with status -9" in demo.printed
     assert not list(folder.iterdir())

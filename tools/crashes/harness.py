@@ -15,6 +15,7 @@ from traceback import format_exc
 from typing import Any, Protocol
 
 from backends import ServerMissingError
+from counts import at_least_one
 
 Rows = Iterable[Sequence[str]]
 PROGRAM = "python -m crashes"
@@ -129,7 +130,9 @@ def seeded(rounds: int) -> argparse.ArgumentParser:
     """
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**9))
-    parser.add_argument("--rounds", type=int, default=rounds, help="by default %(default)s")
+    parser.add_argument(
+        "--rounds", type=at_least_one, default=rounds, help="by default %(default)s"
+    )
     return parser
 
 

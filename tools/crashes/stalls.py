@@ -25,6 +25,7 @@ from azure.eventhub.aio import EventHubConsumerClient as AioEventHubConsumerClie
 
 import eventhub_checkpoints as sync_names
 from backends.blob import Blob
+from counts import at_least_one
 from crashes.harness import PROGRAM, Result, seeds_of, table, told
 from eventhub_checkpoints import Stall, every
 from eventhub_checkpoints import aio as aio_names
@@ -400,7 +401,9 @@ def free_after(consumer: Consumer, seconds: float) -> None:
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that only this scenario has."""
     parser.add_argument("--limit", type=float, default=3.0, help="stalled_after, in seconds")
-    parser.add_argument("--parallel", type=int, default=6, metavar="N", help="rounds at once")
+    parser.add_argument(
+        "--parallel", type=at_least_one, default=6, metavar="N", help="rounds at once"
+    )
 
 
 def results(chosen: argparse.Namespace, command: str) -> Iterator[Result]:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from statistics import median
 from typing import Any
 
+from counts import at_least_one
 from eventhub_checkpoints import MemoryCheckpointStore, aio
 from eventhub_checkpoints.stores.memory.rows import MemoryRows
 from handover_table import WAYS
@@ -41,7 +42,7 @@ def line(title: str, results: list[Result]) -> str:
 def main() -> None:
     """Run what was asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=at_least_one, default=3)
     parser.add_argument("--rate", type=int, default=1000, help="events a second")
     parser.add_argument("--ways", nargs="*", default=[*WAYS], choices=[*WAYS])
     parser.add_argument("--variants", nargs="*", default=[*VARIANTS], choices=VARIANTS)

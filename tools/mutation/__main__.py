@@ -25,7 +25,7 @@ import subprocess
 import sys
 import tomllib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -85,13 +85,16 @@ class Mutant:
         return f"{self.module} {self.function}\n{self.change}"
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Try the chosen modules; exit with 1 if a survivor was not read."""
     modules: dict[str, list[str]] = tomllib.loads((HERE / "modules.toml").read_text())
     parser = argparse.ArgumentParser(prog="python -m mutation")
     parser.add_argument("--again", action="store_true", help="try only what survived last time")
-    parser.add_argument("modules", nargs="*", choices=[[], *modules], metavar="MODULE")
-    options = parser.parse_args()
+    parser.add_argument("modules", nargs="*", metavar="MODULE", help="by default all")
+    options = parser.parse_args(arguments)
+    # `choices` would refuse the empty list of an optional positional.
+    if unknown := [name for name in options.modules if name not in modules]:
+        parser.error(f"{', '.join(unknown)}: choose from {', '.join(modules)}")
     reasons = read_equivalents()
     troubles: list[str] = []
     for name in options.modules or modules:

@@ -25,6 +25,7 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from typing import NamedTuple
 
+from counts import at_least_one
 from crashes.harness import PROGRAM, Result, Rows, seeds_of, shrunk, table, told
 from crashes.processing.plan import Plan, drawn
 from crashes.processing.rounds import Stage, run_round
@@ -60,7 +61,9 @@ class Share(NamedTuple):
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that only this scenario has."""
     parser.add_argument("--store", choices=("all", *STORES), default="sqlite")
-    parser.add_argument("--parallel", type=int, default=1, metavar="N", help="rounds at once")
+    parser.add_argument(
+        "--parallel", type=at_least_one, default=1, metavar="N", help="rounds at once"
+    )
     parser.add_argument("--without", metavar="NAMES", default="", help="faults and workers")
     parser.add_argument("--no-shrink", action="store_true", help="do not make failures smaller")
 

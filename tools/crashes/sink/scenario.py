@@ -18,6 +18,7 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from counts import at_least_one
 from crashes.drivers import driver
 from crashes.harness import Result, seeds_of, table, told
 from crashes.sink.judge import COUNTS, Outcome, judged, sent_events
@@ -163,7 +164,7 @@ def run_round(way: Way, seed: int, kills: int) -> Result:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that only this scenario has."""
-    parser.add_argument("--kills", type=int, default=10, help="of a round")
+    parser.add_argument("--kills", type=at_least_one, default=10, help="of a round")
     parser.add_argument("--way", choices=WAYS, default=WAYS[0])
 
 
