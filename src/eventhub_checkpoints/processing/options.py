@@ -8,6 +8,7 @@ from functools import partial
 from inspect import signature
 from typing import Any
 
+from eventhub_checkpoints._shared.offset_words import is_taken
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints._shared.settings import (
     SECONDS,
@@ -146,6 +147,7 @@ def require_start(name: str, value: object) -> None:
     """Refuse a value that is not a start position."""
     is_position = isinstance(value, POSITIONS) and not isinstance(value, bool) and value != ""
     # The hub would take any other string for an offset, and refuse it each time.
+    is_position = is_position and not (isinstance(value, str) and not is_taken(value))
     is_position = is_position and not (isinstance(value, str) and is_no_offset(value))
     # The client would take a naive datetime for UTC, whatever time zone was meant.
     is_position = is_position and not (isinstance(value, datetime) and value.tzinfo is None)
