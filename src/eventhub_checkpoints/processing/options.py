@@ -1,5 +1,6 @@
 """Options of an EventProcessor, and errors for invalid ones."""
 
+import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -160,9 +161,12 @@ def require_start(name: str, value: object) -> None:
 def is_no_offset(text: str) -> bool:
     """Return whether a string is certainly not an offset: a word, a time, a connection string.
 
-    Offsets are opaque, but contain no spaces and no `=`.
+    Offsets are opaque, but contain no spaces, and are no `Key=value`. Those of a hub with
+    geo-replication may contain the padding of Base64, as `1:AAAAAAAAAHA=:7`.
     """
-    if text.isalpha() or not text.isascii() or any(sign in text for sign in " =;"):
+    if text.isalpha() or not text.isascii() or any(sign in text for sign in " ;"):
+        return True
+    if KEY_AND_VALUE.match(text):
         return True
     try:
         datetime.fromisoformat(text)
@@ -171,6 +175,7 @@ def is_no_offset(text: str) -> bool:
     return not text.isdigit()
 
 
+KEY_AND_VALUE = re.compile("[A-Za-z_]+=")
 COUNT = is_count, "a whole number, 1 or more"
 FLAG = (lambda value: isinstance(value, bool)), "True or False"
 TIME = is_seconds, SECONDS

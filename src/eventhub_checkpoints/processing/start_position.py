@@ -92,23 +92,28 @@ class StartChoice:
         self.finished.pop(partition_id, None)
 
 
-REFUSAL = r"(?s)The supplied (?:offset|sequence number) '[^']*' is invalid.*"
-CONDITION = "com.microsoft:georeplication:invalid-offset"
+REFUSAL = (
+    r"(?s)The supplied (?:offset|sequence number) '[^']*' is invalid.*"
+    r"|The filter '[^\n]*' is not a valid amqp filter.*"
+)
+CONDITIONS = "com.microsoft:georeplication:invalid-offset", "com.microsoft:argument-error"
+"""The second is about the position, too: what else a receiver may get wrong has its own."""
 
 
 def refused_position(error: BaseException) -> str | None:
     """Return the service's message if it refused a position that it does not have, else None.
 
-    Source: azure-event-hubs-dotnet #385 for the sentence, azure-sdk-for-net #48101
-    for the condition of a hub with geo-replication.
+    Source: azure-event-hubs-dotnet #385 and azure-sdk-for-net #49318 for the sentences,
+    azure-sdk-for-net #48101 for the condition of a hub with geo-replication.
     """
     seen: BaseException | None = error
     while seen is not None:
         text = str(seen)
         if refusal := re.search(REFUSAL, text):
             return refusal[0].splitlines()[0]
-        if CONDITION in text or CONDITION in str(getattr(seen, "condition", "")):
-            return text.splitlines()[0] if text else CONDITION
+        told = f"{text} {getattr(seen, 'condition', '')}"
+        if condition := next((each for each in CONDITIONS if each in told), None):
+            return text.splitlines()[0] if text else condition
         seen = seen.__cause__ or seen.__context__
     return None
 
@@ -139,11 +144,10 @@ def refused_offset(offset: object, properties: Mapping[str, Any]) -> str | None:
     return refused_by_hub(offset, last_offset, properties["last_enqueued_sequence_number"])
 
 
-def is_undecided(offset: object, properties: Mapping[str, Any]) -> bool:
-    """Return whether only an attempt to begin at an offset shows if the partition accepts it."""
-    if not isinstance(offset, str) or not offset or meaning_of(offset) is not None:
-        return False
-    return refused_offset(offset, properties) is None and DECIMAL.fullmatch(offset) is None
+def is_opaque(offset: object) -> bool:
+    """Return whether only an attempt to begin at an offset shows if the hub accepts it."""
+    is_offset = isinstance(offset, str) and meaning_of(offset) is None
+    return is_offset and DECIMAL.fullmatch(str(offset)) is None
 
 
 def has_events_behind(start: object, properties: Mapping[str, Any]) -> bool:
