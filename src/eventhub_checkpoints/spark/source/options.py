@@ -281,7 +281,7 @@ def parse_settings(options: Options) -> ranges.ReadSettings:
     )
 
 
-NAMES = {Meaning.START: "earliest", Meaning.END: "latest"}
+END_NAMES = {Meaning.START: "earliest", Meaning.END: "latest"}
 """Names of the two ends of a stream; other programs have other words for them."""
 
 
@@ -292,7 +292,7 @@ def parse_one_position(options: Options, name: str, default: str) -> EventPositi
         return formats.parse_position(text, name)
     if text in ("earliest", "latest"):
         return position_of(text)
-    if end := NAMES.get(meaning_of(text)):
+    if end := END_NAMES.get(meaning_of(text)):
         raise ConfigurationError(f"{name} is {quoted(text)}, which is called {end} here")
     try:
         return formats.parse_time(text, name)
