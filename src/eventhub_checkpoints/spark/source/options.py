@@ -281,7 +281,7 @@ def parse_settings(options: Options) -> ranges.ReadSettings:
     )
 
 
-END_NAMES = {Meaning.START: "earliest", Meaning.END: "latest"}
+END_NAMES: Mapping[Meaning | None, str] = {Meaning.START: "earliest", Meaning.END: "latest"}
 """Names of the two ends of a stream; other programs have other words for them."""
 
 
