@@ -17,7 +17,10 @@ from waiting import LIMIT
 PACKAGE = "eventhub_checkpoints"
 ROOT = Path(eventhub_checkpoints.__file__).parent
 
-GROUND = {"records", "errors", "_shared.settings", "_shared.secrets", "_shared.signals"}
+GROUND = {
+    *("records", "errors", "_shared.offset_words"),
+    *("_shared.settings", "_shared.secrets", "_shared.signals"),
+}
 REGISTRY = {"registry", "aio.registry"}
 ROOMS = (
     "receive.columns",

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, Self, SupportsIndex, TypeVar, cast
 
+from eventhub_checkpoints._shared.offset_words import is_unknown, meaning_of
 from eventhub_checkpoints._shared.secrets import holds_secret, quoted
 from eventhub_checkpoints.errors import InvalidRecordError
 
@@ -246,9 +247,7 @@ class Checkpoint:
         row: dict[str, Any] = scope.as_dict()
         row["partition_id"] = self.partition_id
         row["sequence_number"] = self.sequence_number
-        row["offset"] = self.offset
-        if not self.offset and self.sequence_number is not None:
-            row["offset"] = SequenceOffset(self.sequence_number)
+        row["offset"] = listed_offset(self.offset, self.sequence_number)
         return row
 
     @property
@@ -263,14 +262,43 @@ class SequenceOffset(int):
     The client turns an int in a checkpoint's `offset` into a filter on sequence numbers, but only
     if it is truthy: a plain 0 would start at the default position and skip events.
 
+    Attributes:
+        stored: what is stored instead of an offset: `""`, or a word such as `"-1"`.
+
     Source: azure-eventhub 5.15.1, `_eventprocessor/_eventprocessor_mixin.py`,
     `get_init_event_position`, and `_utils.py`, `event_position_selector`.
     """
 
-    __slots__ = ()
+    stored: str
+
+    def __new__(cls, number: int, stored: str = "") -> Self:
+        offset = super().__new__(cls, number)
+        offset.stored = stored
+        return offset
 
     def __bool__(self) -> bool:
         return True
+
+
+def listed_offset(offset: str, sequence_number: int | None) -> str | SequenceOffset:
+    """Return the `offset` of a listed checkpoint: by number if it is unknown or a word.
+
+    A client would take a word for an offset, and start at one end of the partition, or be refused,
+    while the number says how far the group is. A negative number, as of a reset to the beginning
+    of a partition without events, says nothing.
+    """
+    if sequence_number is None:
+        return offset
+    is_word = meaning_of(offset) is not None
+    if not offset or (is_word and sequence_number >= 0):
+        return SequenceOffset(sequence_number, offset)
+    return offset
+
+
+def stored_offset(listed: object) -> str:
+    """Return what is stored as the offset of a listed checkpoint; `""` if it is unknown."""
+    offset = listed.stored if isinstance(listed, SequenceOffset) else listed
+    return offset if isinstance(offset, str) and not is_unknown(offset) else ""
 
 
 LEAST_INT64, MOST_INT64 = -(2**63), 2**63 - 1
@@ -327,9 +355,9 @@ def checked_etag(value: Any) -> str | None:
 def checked_offset(value: Any, sequence_number: int) -> str:
     """Return an offset as it is stored: a string unchanged, `""` if unknown.
 
-    An unknown offset is None, the `SequenceOffset` of a listed checkpoint, or the same number as
-    a plain int, as after a JSON round trip. Any other int is refused: it may be an offset that
-    was meant as a string, and would be lost if it were dropped.
+    An unknown offset is None, a word for it (see `offset_words`), the `SequenceOffset` of a listed
+    checkpoint, or the same number as a plain int, as after a JSON round trip. Any other int is
+    refused: it may be an offset that was meant as a string, and would be lost if it were dropped.
     """
     if value is None:
         return ""
@@ -337,13 +365,13 @@ def checked_offset(value: Any, sequence_number: int) -> str:
     if number is not None:
         is_placeholder = isinstance(value, int) and type(value) is not int
         if is_placeholder or number == sequence_number:
-            return ""
+            return stored_offset(value)
         raise InvalidRecordError(
             "offset", value, f"a string such as '{number}', or None where it is unknown"
         )
     if not isinstance(value, str) or (value and not value.isprintable()):
         raise InvalidRecordError("offset", value, "a printable string, or None where it is unknown")
-    return value
+    return stored_offset(value)
 
 
 def checked_sequence_number(value: Any) -> int:

@@ -92,7 +92,7 @@ class Patient:
             self.hub.publish("orders", partition_id, [b"event"] * 20)
             last = self.hub.partition_properties("orders", partition_id).last_offset
             self.save(partition_id, 19, last)
-        self.save("0", 15, "an earlier offset")
+        self.save("0", 15, "15")
         self.own(OWNERS)
 
     def rows(self) -> tuple[dict[str, str], dict[str, tuple[int, Any]]]:
@@ -161,6 +161,8 @@ def blob(patient: Patient, name: str, **metadata: str) -> None:
     with ContainerClient.from_container_url(patient.place.url, credential=EMULATOR_KEY) as client:
         client.upload_blob(name, b"", metadata=metadata)
 
+
+Plant = Callable[[Patient], list[str]]
 
 # Each function plants one defect, and returns further words of the command.
 
@@ -322,8 +324,53 @@ def checkpoint_without_offset(patient: Patient) -> list[str]:
     return []
 
 
+def offset_of_another_hub(patient: Patient) -> list[str]:
+    patient.save("0", 15, "1:AAAAAAAAAHA=:7")
+    return []
+
+
+def offset_beyond_the_newest(patient: Patient) -> list[str]:
+    patient.save("0", 15, "999999999")
+    return []
+
+
+def word_that_no_hub_takes(patient: Patient) -> list[str]:
+    patient.place.put_raw("checkpoint", patient.scope, "0", {"offset": "$latest"})
+    return []
+
+
+def corrupt_offset_without_number(patient: Patient) -> list[str]:
+    fields = {"offset": "corrupt!", "sequencenumber": ""}
+    patient.place.put_raw("checkpoint", patient.scope, "0", fields)
+    return []
+
+
+def word_beside_a_number(word: str) -> Plant:
+    def plant(patient: Patient) -> list[str]:
+        patient.save("0", 15, word)
+        return []
+
+    plant.__name__ = f"word_{word}_beside_a_number"
+    return plant
+
+
+def lease_at_the_end_that_was_migrated(patient: Patient) -> list[str]:
+    patient.save("0", 0, "@latest")
+    return []
+
+
+def lease_at_the_end_of_python_that_was_migrated(patient: Patient) -> list[str]:
+    patient.save("0", -1, "@latest")
+    return []
+
+
+def lease_at_the_beginning_that_was_copied(patient: Patient) -> list[str]:
+    patient.save("0", 0, "-1")
+    return []
+
+
 def checkpoint_without_number(patient: Patient) -> list[str]:
-    patient.place.put_raw("checkpoint", patient.scope, "0", {"offset": "4711"})
+    patient.place.put_raw("checkpoint", patient.scope, "0", {"offset": "15"})
     return []
 
 
@@ -343,7 +390,6 @@ def group_that_was_moved_away(patient: Patient) -> list[str]:
     return []
 
 
-Plant = Callable[[Patient], list[str]]
 DEFECTS: list[tuple[str, Plant, set[str]]] = [
     ("sqlite", unreachable_store, {"store_unreachable"}),
     ("sqlite", store_without_tables, {"store_not_ready"}),
@@ -373,7 +419,17 @@ DEFECTS: list[tuple[str, Plant, set[str]]] = [
     ("sqlite", hub_created_anew, {"checkpoint_ahead"}),
     ("sqlite", events_that_expired, {"checkpoint_expired"}),
     ("sqlite", offset_of_another_event, {"wrong_offset"}),
+    ("sqlite", offset_of_another_hub, {"wrong_offset"}),
+    ("sqlite", offset_beyond_the_newest, {"wrong_offset"}),
+    ("blob", word_that_no_hub_takes, {"offset_refused"}),
+    ("blob", corrupt_offset_without_number, {"offset_refused"}),
+    ("sqlite", lease_at_the_end_that_was_migrated, {"never_processed"}),
+    ("sqlite", lease_at_the_end_of_python_that_was_migrated, {"never_processed"}),
+    ("sqlite", lease_at_the_beginning_that_was_copied, {"never_processed"}),
     ("sqlite", checkpoint_without_offset, {"no_offset"}),
+    ("sqlite", word_beside_a_number("-1"), {"no_offset"}),
+    ("sqlite", word_beside_a_number("@latest"), {"no_offset"}),
+    ("sqlite", word_beside_a_number("end"), {"no_offset"}),
     ("blob", checkpoint_without_number, {"no_sequence_number"}),
     ("blob", distant_store, {"slow_list", "slow_claim"}),
     ("blob", checkpoint_for_every_event, {"cost"}),

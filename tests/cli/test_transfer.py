@@ -293,6 +293,20 @@ def test_a_migration_shows_first_and_copies_then(operator: Operator, leases: str
     assert [step["action"] for step in operator.json(*words)] == ["equal", "newer", "equal"]
 
 
+@pytest.mark.parametrize(("format", "prefix"), [("eph-go", ""), ("dapr", "dapr-orders-$Default-")])
+def test_a_lease_that_never_processed_anything_is_not_migrated(
+    operator: Operator, blob_container, format: str, prefix: str
+) -> None:
+    new = {"offset": "@latest", "sequenceNumber": 0, "enqueueTime": "0001-01-01T00:00:00Z"}
+    processed = {"offset": "700", "sequenceNumber": 7, "enqueueTime": "2021-01-01T00:00:00Z"}
+    with blob_container.client() as client:
+        for partition_id, checkpoint in enumerate((new, None, processed)):
+            lease = {"partitionID": str(partition_id), "epoch": 1, "checkpoint": checkpoint}
+            client.upload_blob(f"{prefix}{partition_id}", json.dumps(lease))
+    words = "migrate", "--from", format, "--container", blob_container.url
+    assert [step["partition_id"] for step in operator.json(*words)] == ["2"]
+
+
 def test_names_in_another_case_are_migrated_within_one_container(
     operator: Operator, blob_container
 ) -> None:

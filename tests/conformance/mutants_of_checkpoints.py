@@ -87,6 +87,12 @@ class GivesTheWordNone(Lists):
         return {**row, "offset": "None"} if unknown else row
 
 
+@mutant("the_words_for_no_offset_are_known")
+class PassesWordsOn(Lists):
+    def changed(self, row: dict[str, Any]) -> dict[str, Any]:
+        return {**row, "offset": getattr(row["offset"], "stored", "") or row["offset"]}
+
+
 @mutant("an_unknown_offset_resumes_after_event_zero", "a_number_of_zero_without_an_offset_resumes")
 class GivesAPlainInt(Lists):
     def changed(self, row: dict[str, Any]) -> dict[str, Any]:

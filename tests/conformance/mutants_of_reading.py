@@ -88,12 +88,6 @@ class LeavesEmptyOffsetsOut(ReadsCheckpoints):
         return None if fields.get("offset") == "" else row
 
 
-@mutant("the_words_for_no_offset_are_known")
-class PassesWordsOn(ReadsCheckpoints):
-    def position(self, row: Checkpoint, fields: Any) -> Checkpoint | None:
-        return replace(row, offset=row.offset or fields.get("offset") or "")
-
-
 @mutant("position_keys_are_read_in_any_case")
 class ReadsOneSpellingOfPositions(ReadsCheckpoints):
     def position(self, row: Checkpoint, fields: Any) -> Checkpoint | None:

@@ -205,7 +205,7 @@ def address_of(hub: LocalHub) -> HubAddress:
 def begin(store: Any, scope: Scope, number: int = 3) -> None:
     for partition_id in ("0", "1"):
         row = {**scope.as_dict(), "partition_id": partition_id}
-        store.update_checkpoint({**row, "sequence_number": number, "offset": "an offset"})
+        store.update_checkpoint({**row, "sequence_number": number, "offset": str(number)})
         assert store.claim_ownership([{**row, "owner_id": f"owner of {partition_id}"}])
 
 

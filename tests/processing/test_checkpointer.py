@@ -12,6 +12,7 @@ import pytest
 
 from eventhub_checkpoints import (
     PartitionStats,
+    Scope,
     every,
     trailing,
 )
@@ -35,6 +36,19 @@ def test_events_that_finish_in_any_order_are_saved_by_their_prefix(stage: Any, w
         tickets[number].done()
         wait(lambda saved=saved: store.saved["0"] == saved)
     assert checkpointer.stats()["0"].lag_events == 0
+
+
+@EVERY_CLIENT
+@pytest.mark.parametrize("word", ["-1", "@latest", "no offset", "end"])
+def test_a_client_goes_on_by_the_number_beside_a_word(stage: Any, wait: Wait, word: str) -> None:
+    store = stage.store()
+    scope = Scope(stage.namespace, "orders", "$Default").as_dict()
+    row = {**scope, "partition_id": "0", "sequence_number": 4, "offset": word}
+    stage.finished(store.update_checkpoint(row))
+    stage.publish(7)
+    consumer = stage.start(store, stage.checkpointer(store, every(events=1)))
+    wait(lambda: consumer.has("0", 2))
+    assert consumer.arrived["0"] == [5, 6]
 
 
 @ONLY_SYNC

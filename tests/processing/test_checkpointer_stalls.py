@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from eventhub_checkpoints import ConfigurationError, Stall, every
+from eventhub_checkpoints import ConfigurationError, Scope, Stall, every
 from simulated_time import LONGEST_POLL
-from variants import ONLY_LONG_SYNC, ONLY_SIMULATED
+from variants import EVERY_CLIENT, ONLY_LONG_SYNC, ONLY_SIMULATED
 from waiting import LIMIT as LONGEST
 
 LIMIT = 60.0
@@ -71,6 +71,30 @@ def test_a_mute_link_is_found_and_said_once(site: Site) -> None:
     assert not site.checkpointer.healthy()
     (line,) = site.logged()
     assert line.startswith("partition 0 has stalled (link): the hub has events up to 2, and none")
+
+
+@EVERY_CLIENT
+@pytest.mark.parametrize("number", [None, 1])
+def test_a_link_that_the_hub_refuses_again_and_again_is_found_and_said_once(
+    site: Site, number: int | None, wait: Wait
+) -> None:
+    stage = site.stage
+    stage.publish(3)
+    site.store = stage.foreign_store() if number is None else stage.store()
+    row = {"partition_id": "0", "sequence_number": number, "offset": "corrupt!"}
+    scope = Scope(stage.namespace, "orders", "$Default")
+    stage.finished(site.store.update_checkpoint({**scope.as_dict(), **row}))
+    checkpointer = stage.checkpointer(site.store, OFTEN, stalled_after=LIMIT)
+    site.checkpointer, site.watchdog = checkpointer, checkpointer._watchdog
+    stage.start(site.store, checkpointer)
+    wait(lambda: "0" in checkpointer.stats())
+    if stage.is_simulated:
+        site.pass_time(3)
+    else:  # the attempts take real time
+        wait(lambda: site.pass_time(0.2) or site.stalled is not None)
+    assert (site.stalled, checkpointer.healthy()) == ("link", False)
+    (line,) = site.logged()
+    assert "accepts none of the client's attempts to read from position 'corrupt!'" in line
 
 
 def test_a_handler_that_never_finishes_an_event_is_found(site: Site) -> None:

@@ -8,17 +8,18 @@ from azure.eventhub.exceptions import ConnectError, EventHubError
 
 from eventhub_checkpoints import InvalidCheckpointError
 from eventhub_checkpoints.processing.start_position import (
-    CONDITION,
+    CONDITIONS,
     beyond,
     has_events_behind,
     refused_position,
 )
 
 OFFSET = "The supplied offset '4984' is invalid. The last offset in the system is '96'"
+FILTER = "The filter 'amqp.annotation.x-opt-offset > no offset' is not a valid amqp filter"
 NUMBER = "The supplied sequence number '7' is invalid. The last one is '3'"
 
 
-@pytest.mark.parametrize("said", [OFFSET, NUMBER])
+@pytest.mark.parametrize("said", [OFFSET, NUMBER, FILTER])
 def test_what_the_service_says_is_found_in_the_error_of_the_client(said: str) -> None:
     error = ConnectError(
         f"Error occurred while receiving: {said} TrackingId:5, SystemTracker:7\nmore lines"
@@ -26,17 +27,17 @@ def test_what_the_service_says_is_found_in_the_error_of_the_client(said: str) ->
     assert refused_position(error) == f"{said} TrackingId:5, SystemTracker:7"
 
 
-def test_the_condition_of_a_geo_replicated_hub_is_enough() -> None:
-    error = AMQPLinkError(
-        condition=CONDITION.encode(), description="The offset is not of this replica."
-    )
-    assert refused_position(error) == f"Error condition: {CONDITION}"
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_the_condition_is_enough(condition: str) -> None:
+    error = AMQPLinkError(condition=condition.encode(), description="It is not of this replica.")
+    assert refused_position(error) == f"Error condition: {condition}"
 
 
-def test_a_condition_without_a_word_is_told_by_its_name() -> None:
+@pytest.mark.parametrize("condition", CONDITIONS)
+def test_a_condition_without_a_word_is_told_by_its_name(condition: str) -> None:
     error = Exception()
-    error.condition = CONDITION  # type: ignore[attr-defined]
-    assert refused_position(error) == CONDITION
+    error.condition = condition  # type: ignore[attr-defined]
+    assert refused_position(error) == condition
 
 
 def test_what_an_error_was_raised_from_counts() -> None:
@@ -53,7 +54,7 @@ def test_what_an_error_was_raised_from_counts() -> None:
         ConnectError("Failed to initiate the connection due to exception: timed out"),
         ValueError(),
         AMQPLinkError(
-            condition=b"com.microsoft:argument-error", description="Another argument is wrong."
+            condition=b"com.microsoft:argument-out-of-range", description="No such partition."
         ),
     ],
 )

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventhub_checkpoints import Stall
+from eventhub_checkpoints._shared.client import LinkAttempt
 from eventhub_checkpoints.processing.stall import ASKING, SHORTEST_SILENCE, Facts, PartitionWatch
 
 LIMIT = 100.0
@@ -311,3 +312,53 @@ def test_what_goes_on_in_less_than_the_time_has_never_stalled(
         watch.answered({"last_enqueued_sequence_number": newest, "is_empty": False})
         now += seconds
         assert watch.look(facts, 0.0, now) is None
+
+
+class Attempts:
+    """Facts of a client that opens the link of a partition, and is refused each time."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def next(self, position: object = "corrupt!") -> Facts:
+        self.count += 1
+        return Facts(attempt=LinkAttempt(self.count, position))
+
+
+def test_a_link_that_is_refused_again_and_again_is_a_stall_whatever_is_known() -> None:
+    looks, attempts = Looks(), Attempts()
+    found = [looks.look(attempts.next()) for _ in range(11)]
+    assert [stall and stall.where for stall in found] == [None] * 10 + ["link"]
+    assert found[-1] is not None
+    assert found[-1].reason == (
+        "the hub answers questions, and accepts none of the client's attempts to read from "
+        "position 'corrupt!'; does it have this position, and the consumer group? Tried for 100 s"
+    )
+
+
+def test_one_attempt_that_takes_long_is_no_stall() -> None:
+    looks, attempts = Looks(), Attempts()
+    slow = attempts.next()
+    assert looks.all(slow) == {None}
+    looks.look(attempts.next())
+    assert looks.all(Facts(), 5 * LIMIT) == {None}
+
+
+def test_a_link_that_opens_between_refusals_is_no_stall() -> None:
+    looks, attempts = Looks(), Attempts()
+    for _ in range(20):
+        assert [looks.look(attempts.next()) for _ in range(4)] == [None] * 4
+        assert looks.look(Facts()) is None
+
+
+def test_while_the_hub_answers_no_question_it_is_the_hub_that_hangs() -> None:
+    looks, attempts = Looks(newest=None), Attempts()
+    found = {stall.where for _ in range(40) if (stall := looks.look(attempts.next()))}
+    assert found == {"hub"}
+
+
+def test_a_stall_of_a_refused_link_is_over_when_it_opens() -> None:
+    looks, attempts = Looks(), Attempts()
+    while not looks.look(attempts.next()):
+        pass
+    assert looks.look(Facts()) is None

@@ -5,13 +5,14 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from eventhub_checkpoints._shared.start_position import BEGINNING, client_position, resolve_start
+from eventhub_checkpoints._shared.offset_words import START_OF_STREAM
+from eventhub_checkpoints._shared.start_position import client_position, resolve_start
 
 START = 0
 """A start point that is false, for no test of it may be by its truth."""
 SAVED = ""
 PLACES = {
-    "at the beginning": BEGINNING,
+    "at the beginning": START_OF_STREAM,
     "at the start point": START,
     "at the saved position": SAVED,
 }
@@ -58,7 +59,7 @@ def test_the_stream_starts_as_the_table_says(
 
 
 def test_the_beginning_is_what_the_client_takes_for_it() -> None:
-    assert BEGINNING == "-1"
+    assert START_OF_STREAM == "-1"
 
 
 MOMENT = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -77,10 +78,10 @@ def test_the_client_is_given_the_millisecond_before_a_time(
     "zone", [UTC, timezone(timedelta(hours=14)), timezone(timedelta(hours=-12))]
 )
 def test_a_time_before_there_were_events_is_the_beginning(zone: timezone) -> None:
-    assert client_position(datetime.min.replace(tzinfo=zone)) == BEGINNING
+    assert client_position(datetime.min.replace(tzinfo=zone)) == START_OF_STREAM
 
 
 def test_other_start_points_are_given_to_the_client_as_they_are() -> None:
-    assert client_position(None) == BEGINNING
+    assert client_position(None) == START_OF_STREAM
     for start in ("-1", "@latest", "4984", 0, 7):
         assert client_position(start) is start

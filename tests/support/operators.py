@@ -26,6 +26,7 @@ from eventhub_checkpoints.conformance.clients import Loop
 from eventhub_checkpoints.errors import CheckpointStoreError
 from eventhub_checkpoints.localhub import LocalHub
 from eventhub_checkpoints.receive import HubAddress
+from eventhub_checkpoints.records import stored_offset
 from eventhub_checkpoints.sql import SqlCheckpointStore
 from waiting import LIMIT
 
@@ -249,8 +250,11 @@ class Site:
         return {row["partition_id"]: row["owner_id"] for row in rows}
 
     def rows(self, group: str | None = None) -> dict[str, tuple[int, str]]:
-        """Return the stored positions, read by another store."""
+        """Return the positions as they are stored, read by another store."""
         scope = self.scope if group is None else self.scope._replace(consumer_group=group)
         with SqlCheckpointStore(self.url) as store:
             rows = store.list_checkpoints(*scope)
-        return {row["partition_id"]: (row["sequence_number"], row["offset"]) for row in rows}
+        return {
+            row["partition_id"]: (row["sequence_number"], stored_offset(row["offset"]))
+            for row in rows
+        }

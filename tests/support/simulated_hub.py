@@ -22,6 +22,7 @@ NAMESPACE, HUB = "simulated.servicebus.windows.net", "orders"
 EVENT_BYTES = 100
 OPENING = 0.1
 """Seconds until a link is open."""
+ARGUMENT_ERROR = b"com.microsoft:argument-error"
 IDLE = 1.0
 """Seconds between two looks of a link whether it was closed."""
 
@@ -54,6 +55,23 @@ class SimulatedLink:
         self.is_mute = False
         self.error: Exception | None = None
         self.changed = asyncio.Event()
+
+    def begin(self, position: object) -> None:
+        """Begin at a position.
+
+        Raises:
+            AMQPLinkError: it is not one of the hub.
+        """
+        events = self._hub.events[self.partition_id]
+        try:
+            self._next = first_of(position, events)
+        except ValueError:
+            self._hub.refusals += 1
+            raise AMQPLinkError(
+                condition=ARGUMENT_ERROR,
+                description=f"The supplied offset '{position}' is invalid. The last offset in the "
+                f"system is '{(len(events) - 1) * EVENT_BYTES}'",
+            ) from None
 
     async def do_work_async(self, batch: int) -> bool:
         """Deliver what there is, or wait a moment for more."""
@@ -93,9 +111,11 @@ class SimulatedReceiver(EventHubConsumer):
         await asyncio.sleep(OPENING)
         if self.hub.is_away:
             raise AMQPConnectionError(ErrorCondition.SocketError, description="the hub is away")
-        link = SimulatedLink(self, first_of(self._offset, self.hub.events[self.partition_id]))
+        link = SimulatedLink(self, 0)
+        self._handler = link  # type: ignore[assignment]
+        link.begin(self._offset)
         self.hub.links.add(link)
-        self._handler, self.running = link, True  # type: ignore[assignment]
+        self.running = True
 
     async def deliver(self, event: Message) -> None:
         await self._amqp_transport.message_received_async(self, event)
@@ -150,6 +170,7 @@ class SimulatedHub:
         events: the events of each partition.
         links: that are open.
         is_away: whether it neither accepts links nor answers.
+        refusals: number of links that were refused.
     """
 
     host, port = NAMESPACE, 5671
@@ -158,6 +179,7 @@ class SimulatedHub:
         self.events: dict[str, list[Message]] = {str(number): [] for number in range(partitions)}
         self.links: set[SimulatedLink] = set()
         self.is_away = False
+        self.refusals = 0
 
     @property
     def client(self) -> type[SimulatedClient]:

@@ -9,7 +9,8 @@
 - `deadline`: time that the current call has left, and pauses between attempts. `workers`: threads
   that make the calls of the main thread.
 - `per_process`: state that a forked child does not share with its parent.
-- `start_position`: where a stream starts.
+- `start_position`: where a stream starts, and whether a hub accepts an offset. `offset_words`: the
+  words that stand in place of one.
 - `client`: the official client: its private attributes, its errors, and guards against the wrong
   kind, sync or async. `drivers`: the check that what an extra installs is there.
 - `tracing`: spans and metrics of OpenTelemetry, which `telemetry` creates where its API is

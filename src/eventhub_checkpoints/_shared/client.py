@@ -13,7 +13,7 @@ import logging
 import sys
 from collections.abc import Callable
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 from eventhub_checkpoints._shared.settings import kind_of
 from eventhub_checkpoints.errors import (
@@ -135,6 +135,53 @@ def number_received(context: Any) -> int | None:
     """Return the sequence number of the last event that a handler was called with, if known."""
     number = getattr(getattr(context, "_last_received_event", None), "sequence_number", None)
     return number if isinstance(number, int) else None
+
+
+class LinkAttempt(NamedTuple):
+    """Attempt of a client to open the link of a partition.
+
+    Attributes:
+        link: the client's object for this attempt; after a refusal it makes another one.
+        position: from which events are requested.
+    """
+
+    link: object
+    position: object
+
+
+def link_attempt(loop: Any, partition_id: str) -> LinkAttempt | None:
+    """Return the attempt that is under way; None: the link is open, or that is not known.
+
+    Args:
+        loop: of the client.
+        partition_id: which partition.
+    """
+    receiver = getattr(loop, "_consumers", {}).get(partition_id)
+    link = getattr(receiver, "_handler", None)
+    if link is None or is_link_open(receiver):
+        return None
+    return LinkAttempt(link, getattr(receiver, "_offset", None))
+
+
+def is_link_open(receiver: Any) -> bool:
+    """Return whether a receiver of the client has a link, as far as that is known."""
+    # A sync receiver runs while it opens its link, and is ready afterwards.
+    return bool(getattr(receiver, "running", True) and getattr(receiver, "handler_ready", True))
+
+
+def receiver_at(client: Any, partition_id: str, position: object) -> Any:
+    """Return a receiver of a client that begins at a position, not opened; None: there is none.
+
+    It has no owner level, so that it disconnects nobody.
+    """
+    make, group = getattr(client, "_create_consumer", None), scope_of(client).consumer_group
+    return make and make(group, partition_id, position, lambda *_: None)
+
+
+def opening_of(receiver: Any) -> Callable[[], Any]:
+    """Return the receiver's method that opens its link, in steps if the client is sync."""
+    opening: Callable[[], Any] = receiver._open
+    return opening
 
 
 def newest_known(context: Any) -> int | None:

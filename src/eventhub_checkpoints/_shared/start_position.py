@@ -1,13 +1,14 @@
-"""Choice of the position at which a partition is first read."""
+"""Choice of the position at which a partition is first read, and whether a hub can have it."""
 
+import re
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
+
+from eventhub_checkpoints._shared.offset_words import START_OF_STREAM, is_taken, meaning_of
+from eventhub_checkpoints._shared.secrets import quoted
 
 Saved = TypeVar("Saved")
 Start = TypeVar("Start")
-
-BEGINNING: Final = "-1"
-"""The client's value for the position before the oldest event of a partition."""
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MILLISECOND = timedelta(milliseconds=1)
@@ -27,11 +28,11 @@ def resolve_start(
         from_saved: use a saved position in any case.
 
     Returns:
-        `saved`, `start` or `BEGINNING`.
+        `saved`, `start` or `START_OF_STREAM`.
     """
     if saved is not None and (from_saved or (save and start is not None)):
         return saved
-    return BEGINNING if start is None else start
+    return START_OF_STREAM if start is None else start
 
 
 def client_position(start: Any) -> Any:
@@ -43,6 +44,39 @@ def client_position(start: Any) -> Any:
     Source: azure-eventhub 5.15.1, `_utils.py`, `event_position_selector`.
     """
     if not isinstance(start, datetime):
-        return BEGINNING if start is None else start
+        return START_OF_STREAM if start is None else start
     milliseconds = (start - EPOCH) // MILLISECOND
-    return EPOCH + (milliseconds - 1) * MILLISECOND if milliseconds > 0 else BEGINNING
+    return EPOCH + (milliseconds - 1) * MILLISECOND if milliseconds > 0 else START_OF_STREAM
+
+
+DECIMAL = re.compile("-?[0-9]{1,19}")
+"""Of an int64: Python refuses to convert 4,301 digits or more."""
+
+
+def refused_by_hub(offset: str, last_offset: str, last_number: int) -> str | None:
+    """Explain why a hub refuses an offset; None if it may accept it.
+
+    Two decimal offsets are compared. A hub with geo-replication has opaque ones, and refuses those
+    from before. Nothing else is known of an opaque offset.
+
+    Args:
+        offset: not `""`.
+        last_offset: of the partition.
+        last_number: sequence number of the partition's newest event, -1 if it never had one.
+    """
+    if meaning_of(offset) is not None:
+        return None if is_taken(offset) else f"offset {quoted(offset)} is a word, and no offset"
+    is_forgotten = last_offset == START_OF_STREAM and last_number >= 0
+    if is_forgotten or DECIMAL.fullmatch(offset) is None:
+        return None
+    if DECIMAL.fullmatch(last_offset) is None:
+        return f"offset {offset} is decimal, and those of the hub are not: it is geo-replicated now"
+    is_beyond = int(offset) > int(last_offset)
+    return f"offset {offset} is beyond the last, {last_offset}" if is_beyond else None
+
+
+def is_of_another_form(offset: str, last_offset: str) -> bool:
+    """Return whether an offset is opaque, and those of the hub are decimal."""
+    is_word = meaning_of(offset) is not None or meaning_of(last_offset) is not None
+    is_decimal = DECIMAL.fullmatch(offset) is not None
+    return not is_word and not is_decimal and DECIMAL.fullmatch(last_offset) is not None

@@ -9,6 +9,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from typing import TYPE_CHECKING, Literal
 
+from eventhub_checkpoints._shared.offset_words import START_OF_STREAM
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.amqp.types import Timestamp
 from eventhub_checkpoints.localhub import arguments
@@ -62,8 +63,8 @@ class PartitionLog:
 
     @property
     def last_offset(self) -> str:
-        """Offset of the newest event; "-1" if unknown."""
-        return "-1" if self._last_offset < 0 else self._spelled(self._last_offset)
+        """Offset of the newest event; `START_OF_STREAM` if unknown."""
+        return START_OF_STREAM if self._last_offset < 0 else self._spelled(self._last_offset)
 
     def _spelled(self, offset: int) -> str:
         return f"{REPLICA}{offset}" if self.is_replicated else str(offset)
@@ -74,7 +75,7 @@ class PartitionLog:
         Raises:
             ValueError: the string is not an offset of this hub.
         """
-        if self.is_replicated and text != "-1":
+        if self.is_replicated and text != START_OF_STREAM:
             if not text.startswith(REPLICA):
                 raise ValueError(f"{text!r} is not an offset of a hub with geo-replication")
             text = text.removeprefix(REPLICA)
@@ -117,7 +118,7 @@ class PartitionLog:
 
         Args:
             before: sequence number of the first event to keep.
-            forget_offset: if no event is left, `last_offset` becomes "-1".
+            forget_offset: if no event is left, `last_offset` becomes `START_OF_STREAM`.
         """
         count = max(0, min(before, self.end) - self.first)
         del self.payloads[:count], self._offsets[:count], self._times[:count]

@@ -14,6 +14,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from eventhub_checkpoints._shared.offset_words import END_OF_STREAM, START_OF_STREAM
 from eventhub_checkpoints.amqp.types import Described
 from eventhub_checkpoints.localhub import conditions
 from eventhub_checkpoints.localhub.conditions import RefusedError
@@ -89,7 +90,7 @@ class Position:
         return max(start, log.first)
 
     def _at_offset(self, log: PartitionLog) -> int:
-        if self.value == "@latest":
+        if self.value == END_OF_STREAM:
             return max(log.first, log.end - 1) if self.inclusive else log.end
         try:
             offset = log.read_offset(self.value)
@@ -102,7 +103,7 @@ class Position:
         return log.locate("offset", offset, self.inclusive)
 
 
-START = Position("offset", "-1", inclusive=False)
+START = Position("offset", START_OF_STREAM, inclusive=False)
 """Position of a receiver without a filter: everything that is retained."""
 
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from eventhub_checkpoints._shared.offset_words import Meaning, meaning_of
+from eventhub_checkpoints._shared.start_position import is_of_another_form, refused_by_hub
 from eventhub_checkpoints._shared.texts import partitions, some
 from eventhub_checkpoints.errors import (
     CheckpointStoreError,
@@ -363,20 +365,30 @@ def positions(facts: Facts, _limits: Limits) -> Iterator[Finding]:
     if facts.group is None or facts.properties is None:
         return
     closed, ahead, expired, wrong = [], [], [], []
+    refused: list[str] = []
+    unread: list[str] = []
     for id_ in in_order(facts.group.checkpoints.keys() & facts.properties.keys()):
         row, here = facts.group.checkpoints[id_], facts.properties[id_]
-        number, last = row.get("sequence_number"), here.next_sequence_number - 1
-        if number is None:
-            continue
-        if Position.of(row).is_closed:
+        position, last = Position.of(row), here.next_sequence_number - 1
+        number, offset = position.sequence_number, position.offset
+        if position.is_closed:
             closed.append(id_)
+        elif number is None:
+            if problem := refusal(offset, here):
+                refused.append(f"{id_} ({problem})")
+            elif is_unread(position, here):
+                unread.append(f"{id_} (offset {offset})")
         elif number > last:
             ahead.append(f"{id_} ({number}, newest {last})")
         elif number < here.first_sequence_number - 1:
             lost = here.first_sequence_number - 1 - number
             expired.append(f"{id_} ({lost} events lost)")
-        elif number == last and is_another_offset(row.get("offset"), here):
-            wrong.append(f"{id_} ({row['offset']}, expected {here.last_enqueued_offset})")
+        elif is_unread(position, here):
+            unread.append(f"{id_} (offset {offset})")
+        elif number == last and is_another_offset(offset, here):
+            wrong.append(f"{id_} ({offset}, expected {here.last_enqueued_offset})")
+        elif meaning_of(offset) is None and (problem := refusal(offset, here)):
+            wrong.append(f"{id_} ({problem})")
     if closed:
         yield Finding(
             "checkpoint_closed",
@@ -399,10 +411,24 @@ def positions(facts: Facts, _limits: Limits) -> Iterator[Finding]:
         "reset --to-earliest",
     )
     yield from of_positions(
+        "never_processed",
+        unread,
+        "with a checkpoint that was copied from a lease of which nothing was processed, so that "
+        "event 0 is skipped",
+        "reset --to-earliest",
+    )
+    yield from of_positions(
         "wrong_offset",
         wrong,
         "with a checkpoint whose offset is not that of its event",
         "reset --to-current",
+    )
+    yield from of_positions(
+        "offset_refused",
+        refused,
+        "with a checkpoint without a sequence number, whose offset the hub does not have: nothing "
+        "is read",
+        "reset --to-earliest",
     )
 
 
@@ -419,11 +445,35 @@ def of_positions(code: str, named: Sequence[str], what: str, verb: str) -> Itera
         )
 
 
-def is_another_offset(offset: object, properties: PartitionProperties) -> bool:
+def is_another_offset(offset: str, properties: PartitionProperties) -> bool:
     """Return whether an offset is known not to be that of the newest event."""
     newest = properties.last_enqueued_offset
-    is_known = not properties.is_empty and newest not in ("", "-1")
-    return is_known and isinstance(offset, str) and bool(offset) and offset != newest
+    is_known = not properties.is_empty and meaning_of(newest) is None
+    return is_known and meaning_of(offset) is None and offset != newest
+
+
+def is_unread(position: Position, properties: PartitionProperties) -> bool:
+    """Return whether a checkpoint was copied from a lease that never processed anything.
+
+    Consumers would go on after event 0, or after the newest one. Beside `"-1"`, 0 may be right: so
+    `ehcp reset` stores the beginning of a partition whose first retained event is 1.
+    """
+    number, meaning = position.sequence_number, meaning_of(position.offset)
+    if properties.is_empty or meaning not in (Meaning.START, Meaning.END):
+        return False
+    if number == 0:
+        return properties.first_sequence_number == 0
+    return meaning is Meaning.END and (number is None or number < 0)
+
+
+def refusal(offset: str, properties: PartitionProperties) -> str | None:
+    """Explain why the partition refuses an offset; None if it may accept it, or there is none."""
+    newest = properties.last_enqueued_offset
+    if not offset:
+        return None
+    if is_of_another_form(offset, newest):
+        return f"offset {offset}, and those of the hub are decimal, as {newest}"
+    return refused_by_hub(offset, newest, properties.next_sequence_number - 1)
 
 
 def no_such_partition(facts: Facts, _limits: Limits) -> Iterator[Finding]:
@@ -453,7 +503,8 @@ def incomplete_records(facts: Facts, _limits: Limits) -> Iterator[Finding]:
     if facts.group is None:
         return
     rows = facts.group.checkpoints
-    no_offset = in_order(id_ for id_, row in rows.items() if lacks_offset(row))
+    properties = facts.properties or {}
+    no_offset = in_order(id_ for id_, row in rows.items() if needs_offset(row, properties.get(id_)))
     if no_offset:
         yield Finding(
             "no_offset",
@@ -464,7 +515,7 @@ def incomplete_records(facts: Facts, _limits: Limits) -> Iterator[Finding]:
             "of a consumer has one",
             no_offset,
         )
-    no_number = in_order(id_ for id_, row in rows.items() if row.get("sequence_number") is None)
+    no_number = in_order(id_ for id_, row in rows.items() if needs_number(row, properties.get(id_)))
     if no_number:
         yield Finding(
             "no_sequence_number",
@@ -476,10 +527,26 @@ def incomplete_records(facts: Facts, _limits: Limits) -> Iterator[Finding]:
         )
 
 
-def lacks_offset(row: Row) -> bool:
-    """Return whether a checkpoint has a sequence number only."""
-    offset = row.get("offset")
-    return row.get("sequence_number") is not None and not (isinstance(offset, str) and offset)
+def needs_offset(row: Row, properties: PartitionProperties | None) -> bool:
+    """Return whether a checkpoint has a sequence number only, and no word that says the same."""
+    position = Position.of(row)
+    number, meaning = position.sequence_number, meaning_of(position.offset)
+    if number is None or meaning is None:
+        return False
+    if meaning is Meaning.UNKNOWN or properties is None:
+        return meaning is Meaning.UNKNOWN
+    is_same = meaning is Meaning.START and number < properties.first_sequence_number
+    return not is_same and not is_unread(position, properties)
+
+
+def needs_number(row: Row, properties: PartitionProperties | None) -> bool:
+    """Return whether a checkpoint has an offset only, from which a consumer can go on."""
+    position = Position.of(row)
+    if position.sequence_number is not None:
+        return False
+    if properties is None:
+        return True
+    return not is_unread(position, properties) and not refusal(position.offset, properties)
 
 
 def latency(facts: Facts, limits: Limits) -> Iterator[Finding]:

@@ -8,7 +8,7 @@ from typing import Any
 from eventhub_checkpoints._shared.texts import counted
 from eventhub_checkpoints.abilities import Deletes
 from eventhub_checkpoints.errors import CheckpointStoreError, ConfigurationError
-from eventhub_checkpoints.operations.doctor import Facts, has_live, lacks_offset
+from eventhub_checkpoints.operations.doctor import Facts, has_live, needs_offset
 from eventhub_checkpoints.operations.groups import in_order
 from eventhub_checkpoints.operations.peek import read_events, through_some_group
 from eventhub_checkpoints.receive.amqp.address import HubAddress
@@ -79,7 +79,7 @@ def offsets(facts: Facts) -> Iterator[Fix]:
         return
     for id_ in in_order(facts.group.checkpoints.keys() & facts.properties.keys()):
         row, here = facts.group.checkpoints[id_], facts.properties[id_]
-        if has_live(facts.group, [id_]) or not lacks_offset(row):
+        if has_live(facts.group, [id_]) or not needs_offset(row, here):
             continue
         if here.first_sequence_number <= row["sequence_number"] < here.next_sequence_number:
             yield Fix(Action.ADD_OFFSET, id_, f"checkpoint {row['sequence_number']} without offset")

@@ -22,10 +22,11 @@ from eventhub_checkpoints.receive.position import is_partition_id
 from eventhub_checkpoints.records import (
     MOST_INT64,
     Scope,
-    SequenceOffset,
     checked_name,
     checked_offset,
     checked_sequence_number,
+    listed_offset,
+    stored_offset,
 )
 
 FORMAT = "eventhub-checkpoints/positions"
@@ -59,8 +60,7 @@ class Position:
     @classmethod
     def of(cls, row: Row) -> "Position":
         """Return the position in a row of `list_checkpoints`."""
-        offset = row.get("offset")
-        return cls(row.get("sequence_number"), offset if isinstance(offset, str) else "")
+        return cls(row.get("sequence_number"), stored_offset(row.get("offset")))
 
     @property
     def next(self) -> int | None:
@@ -81,8 +81,7 @@ class Position:
     def as_row(self) -> dict[str, Any]:
         """Return the position as `list_checkpoints` shows it, for `replace_checkpoint`."""
         number = self.sequence_number
-        offset = SequenceOffset(number) if not self.offset and number is not None else self.offset
-        return {"sequence_number": number, "offset": offset}
+        return {"sequence_number": number, "offset": listed_offset(self.offset, number)}
 
     @property
     def is_closed(self) -> bool:

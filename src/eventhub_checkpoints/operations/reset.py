@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
+from eventhub_checkpoints._shared.offset_words import START_OF_STREAM
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.operations.groups import Group, in_order
@@ -22,7 +23,7 @@ from eventhub_checkpoints.operations.peek import has_event_since
 from eventhub_checkpoints.operations.positions import Position, positions_of
 from eventhub_checkpoints.receive.address import Address, PartitionProperties
 from eventhub_checkpoints.receive.hub import ask_each, first_event, partition_properties
-from eventhub_checkpoints.receive.position import START_OF_STREAM, EventPosition
+from eventhub_checkpoints.receive.position import EventPosition
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT, OffsetRange, ReadSettings
 from eventhub_checkpoints.receive.reader import RangeReader
 

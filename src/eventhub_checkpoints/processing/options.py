@@ -1,5 +1,6 @@
 """Options of an EventProcessor, and errors for invalid ones."""
 
+import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from inspect import signature
 from typing import Any
 
 from eventhub_checkpoints._shared.callables import is_callback
+from eventhub_checkpoints._shared.offset_words import is_taken
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints._shared.settings import (
     SECONDS,
@@ -146,6 +148,7 @@ def require_start(name: str, value: object) -> None:
     """Refuse a value that is not a start position."""
     is_position = isinstance(value, POSITIONS) and not isinstance(value, bool) and value != ""
     # The hub would take any other string for an offset, and refuse it each time.
+    is_position = is_position and not (isinstance(value, str) and not is_taken(value))
     is_position = is_position and not (isinstance(value, str) and is_no_offset(value))
     # The client would take a naive datetime for UTC, whatever time zone was meant.
     is_position = is_position and not (isinstance(value, datetime) and value.tzinfo is None)
@@ -158,9 +161,12 @@ def require_start(name: str, value: object) -> None:
 def is_no_offset(text: str) -> bool:
     """Return whether a string is certainly not an offset: a word, a time, a connection string.
 
-    Offsets are opaque, but contain no spaces and no `=`.
+    Offsets are opaque, but contain no spaces, and are no `Key=value`. Those of a hub with
+    geo-replication may contain the padding of Base64, as `1:AAAAAAAAAHA=:7`.
     """
-    if text.isalpha() or not text.isascii() or any(sign in text for sign in " =;"):
+    if text.isalpha() or not text.isascii() or any(sign in text for sign in " ;"):
+        return True
+    if KEY_AND_VALUE.match(text):
         return True
     try:
         datetime.fromisoformat(text)
@@ -169,6 +175,7 @@ def is_no_offset(text: str) -> bool:
     return not text.isdigit()
 
 
+KEY_AND_VALUE = re.compile("[A-Za-z_]+=")
 COUNT = is_count, "a whole number, 1 or more"
 FLAG = (lambda value: isinstance(value, bool)), "True or False"
 TIME = is_seconds, SECONDS

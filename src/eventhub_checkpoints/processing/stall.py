@@ -10,12 +10,17 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
+from eventhub_checkpoints._shared.client import LinkAttempt
+from eventhub_checkpoints._shared.secrets import quoted
+
 Where = Literal["hub", "link", "handler", "store"]
 ASKING = 0.5
 """Part of the time limit after which the hub is asked about a partition that receives nothing."""
 
 SHORTEST_SILENCE = 20.0
 """Seconds without an answer that may be the client's own attempts, whatever the time limit."""
+REFUSALS = 3
+"""Attempts to open a link, one after another, of which none succeeded: not only a slow one."""
 LOST = "the client has stopped receiving, and keeps the partition"
 
 
@@ -55,6 +60,7 @@ class Facts(NamedTuple):
             knows of none.
         is_lost: whether the client has lost the task or thread that receives.
         is_ending: whether the partition is being closed: it drains, within a time limit.
+        attempt: of the client to open the link; None: the link is open, or that is not known.
     """
 
     arrived: Hashable = 0
@@ -65,6 +71,7 @@ class Facts(NamedTuple):
     newest: int | None = None
     is_lost: bool = False
     is_ending: bool = False
+    attempt: LinkAttempt | None = None
 
 
 class Since:
@@ -107,7 +114,11 @@ class PartitionWatch:
         self._trying: dict[Hashable, float] = {}
         self._last_arrived: Hashable = None
         self._idle_since: float | None = None
-        self._asked_at = 0.0
+        self._asked_at = self._answered_at = -math.inf
+        self._opening = Since()
+        self._attempt: LinkAttempt | None = None
+        self._refusals = 0
+        self._opening_since = -math.inf
         self._newest: int | None = None
         self._reached: int | None = None
 
@@ -121,6 +132,10 @@ class PartitionWatch:
         """
         self.arrivals += facts.arrived != self._last_arrived
         self._last_arrived = facts.arrived
+        if facts.attempt != self._attempt:
+            self._refusals = 0 if facts.attempt is None else self._refusals + 1
+            self._attempt = facts.attempt
+        self._opening_since = self._opening.of(facts.attempt is None, now)
         self._trying = {mark: self._trying.get(mark, now) for mark in facts.trying}
         trying = min(self._trying.values(), default=now)
         arrived, worked = self._arrived.of(facts.arrived, now), self._worked.of(facts.worked, now)
@@ -161,7 +176,20 @@ class PartitionWatch:
             reason = "no event arrives, and the hub answers no question"
             self._found("hub", since, now, reason, SHORTEST_SILENCE)
         else:
-            self.stall = None
+            self._judge_opening(idle_since, now)
+
+    def _judge_opening(self, idle_since: float, now: float) -> None:
+        """Judge a link that the client does not get open, while the hub answers questions."""
+        self.stall = None
+        since = self._opening_since
+        if self._attempt is None or self._refusals < REFUSALS or self._answered_at < since:
+            return
+        position = quoted(self._attempt.position)
+        reason = (
+            "the hub answers questions, and accepts none of the client's attempts to read from "
+            f"position {position}; does it have this position, and the consumer group? Tried"
+        )
+        self._found("link", max(since, idle_since), now, reason)
 
     def _found(
         self, where: Where, since: float, now: float, reason: str, limit: float = 0.0
@@ -200,6 +228,7 @@ class PartitionWatch:
             properties: of the partition, as the client returns them.
         """
         newest = int(properties["last_enqueued_sequence_number"])
+        self._answered_at = self._asked_at
         if self._reached is None:
             # Where the partition began is not known: what arrives from now on has to arrive.
             self._reached = newest

@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from eventhub_checkpoints._shared.start_position import BEGINNING, resolve_start
+from eventhub_checkpoints._shared.offset_words import START_OF_STREAM, meaning_of
+from eventhub_checkpoints._shared.start_position import DECIMAL, refused_by_hub, resolve_start
 from eventhub_checkpoints.processing.watermark import Position
 
 Stored = tuple[object, object]
@@ -55,7 +56,7 @@ class StartChoice:
         if partition_id not in self.refused:
             if partition_id in self.begun:
                 return self._reopened(partition_id, saved)
-            start = BEGINNING if self.has_start(partition_id) else None
+            start = START_OF_STREAM if self.has_start(partition_id) else None
             if resolve_start(self.saves, start, saved, self.from_saved) is saved:
                 return saved
         self.passed_over[partition_id] = saved
@@ -91,25 +92,28 @@ class StartChoice:
         self.finished.pop(partition_id, None)
 
 
-REFUSAL = r"(?s)The supplied (?:offset|sequence number) '[^']*' is invalid.*"
-DECIMAL = r"-?[0-9]{1,19}"
-"""Of an int64: Python refuses to convert 4,301 digits or more."""
-CONDITION = "com.microsoft:georeplication:invalid-offset"
+REFUSAL = (
+    r"(?s)The supplied (?:offset|sequence number) '[^']*' is invalid.*"
+    r"|The filter '[^\n]*' is not a valid amqp filter.*"
+)
+CONDITIONS = "com.microsoft:georeplication:invalid-offset", "com.microsoft:argument-error"
+"""The second is about the position, too: what else a receiver may get wrong has its own."""
 
 
 def refused_position(error: BaseException) -> str | None:
     """Return the service's message if it refused a position that it does not have, else None.
 
-    Source: azure-event-hubs-dotnet #385 for the sentence, azure-sdk-for-net #48101
-    for the condition of a hub with geo-replication.
+    Source: azure-event-hubs-dotnet #385 and azure-sdk-for-net #49318 for the sentences,
+    azure-sdk-for-net #48101 for the condition of a hub with geo-replication.
     """
     seen: BaseException | None = error
     while seen is not None:
         text = str(seen)
         if refusal := re.search(REFUSAL, text):
             return refusal[0].splitlines()[0]
-        if CONDITION in text or CONDITION in str(getattr(seen, "condition", "")):
-            return text.splitlines()[0] if text else CONDITION
+        told = f"{text} {getattr(seen, 'condition', '')}"
+        if condition := next((each for each in CONDITIONS if each in told), None):
+            return text.splitlines()[0] if text else condition
         seen = seen.__cause__ or seen.__context__
     return None
 
@@ -129,25 +133,21 @@ def beyond(position: Stored, properties: Mapping[str, Any]) -> str | None:
     last = properties["last_enqueued_sequence_number"]
     if isinstance(number, int) and number >= 0:
         return f"sequence number {number} is beyond the last, {last}" if number > last else None
-    return foreign(offset, properties) or behind_last_offset(str(offset), properties)
+    return refused_offset(offset, properties)
 
 
-def foreign(offset: object, properties: Mapping[str, Any]) -> str | None:
-    """Explain that an offset is from before the hub was geo-replicated; None if it is not."""
-    end = str(properties["last_enqueued_offset"])
-    is_decimal = isinstance(offset, str) and offset != BEGINNING and re.fullmatch(DECIMAL, offset)
-    if not is_decimal or re.fullmatch(DECIMAL, end):
+def refused_offset(offset: object, properties: Mapping[str, Any]) -> str | None:
+    """Explain why the partition refuses an offset; None if it may accept it, or there is none."""
+    if not isinstance(offset, str) or not offset:
         return None
-    return f"offset {offset} is decimal, and those of the hub are not: it is geo-replicated now"
+    last_offset = str(properties["last_enqueued_offset"])
+    return refused_by_hub(offset, last_offset, properties["last_enqueued_sequence_number"])
 
 
-def behind_last_offset(offset: str, properties: Mapping[str, Any]) -> str | None:
-    """Explain that an offset is past the last one; None if it is not, or both are opaque."""
-    end = str(properties["last_enqueued_offset"])
-    is_forgotten = end == BEGINNING and properties["last_enqueued_sequence_number"] >= 0
-    if is_forgotten or not (re.fullmatch(DECIMAL, offset) and re.fullmatch(DECIMAL, end)):
-        return None
-    return f"offset {offset} is beyond the last, {end}" if int(offset) > int(end) else None
+def is_opaque(offset: object) -> bool:
+    """Return whether only an attempt to begin at an offset shows if the hub accepts it."""
+    is_offset = isinstance(offset, str) and meaning_of(offset) is None
+    return is_offset and DECIMAL.fullmatch(str(offset)) is None
 
 
 def has_events_behind(start: object, properties: Mapping[str, Any]) -> bool:
@@ -161,4 +161,4 @@ def has_events_behind(start: object, properties: Mapping[str, Any]) -> bool:
         return False
     if isinstance(start, int):
         return bool(properties["last_enqueued_sequence_number"] > start)
-    return start in (None, BEGINNING)
+    return start in (None, START_OF_STREAM)

@@ -9,14 +9,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Self
 
+from eventhub_checkpoints._shared.offset_words import (
+    END_OF_STREAM,
+    START_OF_STREAM,
+    Meaning,
+    is_taken,
+    is_unknown,
+    meaning_of,
+)
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.records import MOST_INT64, whole_number
-
-START_OF_STREAM = "-1"
-END_OF_STREAM = "@latest"
-"""The two strings that Event Hubs itself reads as offsets."""
-
 
 POSITIONS = "'earliest', 'latest', a datetime with a time zone or an EventPosition"
 
@@ -81,13 +84,18 @@ class EventPosition:
         connector waits for a next event when this one is the last.
 
         Raises:
-            ConfigurationError: the offset is not a string, or empty.
+            ConfigurationError: the offset is not a string, or empty, or a word that no hub takes.
         """
         if not isinstance(offset, str) or not offset:
             raise ConfigurationError(f"offset is {quoted(offset)}; expected a non-empty string")
-        if offset == START_OF_STREAM:
+        meaning = meaning_of(offset)
+        if not is_taken(offset):
+            raise ConfigurationError(
+                f"offset is {quoted(offset)}, which no event has; {CONSTRUCTORS[meaning]}"
+            )
+        if meaning is Meaning.START:
             return cls.from_start_of_stream()
-        if offset == END_OF_STREAM:
+        if meaning is Meaning.END:
             return cls.from_end_of_stream()
         return cls(offset=offset, inclusive=bool(inclusive))
 
@@ -142,6 +150,14 @@ class EventPosition:
         if self.is_start_of_stream or self.is_end_of_stream:
             return "start of stream" if self.is_start_of_stream else "end of stream"
         return f"{'at' if self.inclusive else 'after'} offset {quoted(self.offset)}"
+
+
+CONSTRUCTORS: Mapping[Meaning | None, str] = {
+    Meaning.START: "use from_start_of_stream",
+    Meaning.END: "use from_end_of_stream",
+    Meaning.UNKNOWN: "use from_sequence_number",
+}
+"""What to call instead of `from_offset`."""
 
 
 def is_sequence_number(value: object) -> bool:
@@ -221,7 +237,7 @@ def after(partition: str, checkpoint: Mapping[str, Any]) -> EventPosition:
     number, offset = checkpoint.get("sequence_number"), checkpoint.get("offset")
     if number is not None and int(number) >= 0:
         return EventPosition.from_sequence_number(int(number))
-    if isinstance(offset, str) and offset:
+    if isinstance(offset, str) and not is_unknown(offset):
         return EventPosition.from_offset(offset)
     raise ConfigurationError(
         f"the checkpoint of partition {partition} has neither a sequence number nor an offset"

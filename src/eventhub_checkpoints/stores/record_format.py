@@ -10,10 +10,15 @@ Source: run against the newest official stores; `docs/wire-format.md` has the ta
 from collections.abc import Mapping
 from typing import Any
 
-from eventhub_checkpoints.records import LEAST_INT64, MOST_INT64, RELEASED, Checkpoint, Scope
+from eventhub_checkpoints.records import (
+    LEAST_INT64,
+    MOST_INT64,
+    RELEASED,
+    Checkpoint,
+    Scope,
+    stored_offset,
+)
 
-NO_OFFSET = frozenset({"", "no offset", "None"})
-"""Placeholders for an unknown offset: .NET 5.11 wrote the first two, Python the third."""
 NO_OWNER = frozenset({"", "null"})
 """The second is what the JavaScript store writes for a null owner."""
 
@@ -59,8 +64,14 @@ def checkpoint_of_columns(
     # number by the client.
     if type(sequence_number) is not int:
         sequence_number = decimal_int64(str(sequence_number))
-    offset = offset if isinstance(offset, str) and offset not in NO_OFFSET else ""
-    return Checkpoint(scope, partition_id, offset, sequence_number, version, last_modified_time)
+    return Checkpoint(
+        scope,
+        partition_id,
+        stored_offset(offset),
+        sequence_number,
+        version,
+        last_modified_time,
+    )
 
 
 def field(fields: Fields, name: str) -> str:

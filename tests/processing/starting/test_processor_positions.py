@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from eventhub_checkpoints import ConfigurationError, InvalidCheckpointError, every
-from variants import ONLY_SYNC, REAL_AIO
+from variants import EVERY_CLIENT, ONLY_SIMULATED, ONLY_SYNC, REAL_AIO
 
 BEYOND = 5000, "999999"
 
@@ -307,6 +307,98 @@ def test_a_start_at_an_offset_is_wrong_on_a_hub_that_became_geo_replicated(runs:
     run = runs.make(runs.stage.store(), starting_position=geo_replicate(runs))
     with pytest.raises(InvalidCheckpointError, match=r"; starting_position says to start there$"):
         run.run()
+
+
+REFUSED = "1:AAAAAAAAAHA=:7", "corrupt!", "$latest"
+
+
+@EVERY_CLIENT
+@pytest.mark.parametrize("offset", REFUSED)
+@pytest.mark.parametrize("wanted", ["raise", "restart"])
+def test_an_offset_without_a_number_that_the_hub_refuses_is_invalid(
+    runs: Any, wait: Any, wanted: str, offset: str
+) -> None:
+    store = runs.stage.foreign_store()
+    runs.publish(3)
+    runs.save(store, None, offset)
+    run = runs.make(store, on_invalid_checkpoint=wanted)
+    if wanted == "restart":
+        run.start()
+        wait(lambda: run.seen.events["0"] == [0, 1, 2])
+        assert run.processor.healthy()
+        return
+    with pytest.raises(InvalidCheckpointError, match="no such position in partition '0'"):
+        run.run()
+    assert run.seen.events == {}
+
+
+@EVERY_CLIENT
+@pytest.mark.parametrize("offset", REFUSED)
+def test_a_start_at_an_offset_that_the_hub_refuses_is_an_error(runs: Any, offset: str) -> None:
+    runs.publish(3)
+    store = runs.stage.foreign_store()
+    if offset == "$latest":
+        with pytest.raises(ConfigurationError, match=r"^starting_position"):
+            runs.make(store, starting_position=offset)
+        return
+    with pytest.raises(InvalidCheckpointError, match=r"; starting_position says to start there$"):
+        runs.make(store, starting_position=offset).run()
+
+
+@EVERY_CLIENT
+def test_a_client_that_is_ready_goes_by_the_offset_so_that_one_is_looked_at(runs: Any) -> None:
+    runs.publish(3)
+    store = runs.stage.store()
+    runs.save(store, 1, "corrupt!")
+    with pytest.raises(InvalidCheckpointError, match="'corrupt!' is invalid") as failure:
+        runs.make(store, runs.ready(store)).run()
+    assert str(failure.value).endswith("and the partition goes on by its sequence number")
+
+
+@EVERY_CLIENT
+def test_an_offset_beside_a_number_does_not_matter_to_a_client_of_the_processor(
+    runs: Any, wait: Any
+) -> None:
+    runs.publish(3)
+    store = runs.stage.store()
+    runs.save(store, 1, "corrupt!")
+    run = runs.start(store)
+    wait(lambda: run.seen.events["0"] == [2])
+
+
+@REAL_AIO
+def test_an_opaque_offset_of_the_hub_is_gone_on_from(runs: Any, wait: Any) -> None:
+    runs.hub.replicate("orders")
+    runs.publish(3)
+    offset = str(runs.hub.partition_properties("orders", "0").last_offset)
+    runs.publish(2)
+    store = runs.stage.foreign_store()
+    runs.save(store, None, offset)
+    run = runs.start(store)
+    wait(lambda: run.seen.events["0"] == [3, 4])
+    assert run.processor.healthy()
+
+
+@ONLY_SIMULATED
+def test_a_hub_that_could_not_say_anything_of_an_offset_is_asked_again(
+    runs: Any, wait: Any
+) -> None:
+    runs.publish(3)
+    store = runs.stage.foreign_store()
+    runs.save(store, None, "corrupt!")
+    runs.hub.is_away = True
+
+    class Reached(runs.client_kind):  # type: ignore[misc,name-defined]
+        async def get_partition_ids(self) -> list[str]:
+            return ["0"]
+
+    run = runs.start(store, runs.maker(kind=Reached))
+    wait(lambda: run.seen.opened == ["0"])
+    assert run.processor.healthy()
+    runs.hub.is_away = False
+    wait(lambda: not run.processor.healthy())
+    with pytest.raises(InvalidCheckpointError, match="'corrupt!' is invalid"):
+        run.stop()
 
 
 def test_a_hub_that_is_not_asked_about_is_believed(runs: Any, wait: Any) -> None:

@@ -76,7 +76,12 @@ def test_a_lease_has_a_position(body: object) -> None:
         {**DOTNET, "Offset": "", "SequenceNumber": 0},
         {**JAVA, "offset": "-1", "sequenceNumber": 0},
         {**PYTHON, "offset": None, "sequence_number": None},
+        {**PYTHON, "offset": "-1", "sequence_number": -1},
+        {**PYTHON, "offset": "@latest", "sequence_number": -1},
         {**GO, "checkpoint": {"offset": "-1", "sequenceNumber": 0, "enqueueTime": ""}},
+        {**GO, "checkpoint": {"offset": "@latest", "sequenceNumber": 0, "enqueueTime": ""}},
+        {**GO, "checkpoint": {"offset": "", "sequenceNumber": 0, "enqueueTime": "2019-03-01"}},
+        {**GO, "checkpoint": None},
     ],
 )
 def test_a_lease_of_which_nothing_was_processed_has_no_checkpoint(body: object) -> None:
@@ -91,6 +96,8 @@ def test_a_lease_of_which_nothing_was_processed_has_no_checkpoint(body: object) 
         ({**PYTHON, "offset": 8591964920}, "8591964920", 960180),
         ({**PYTHON, "sequence_number": "960180"}, "8591964920", 960180),
         ({"Offset": "8591964920"}, "8591964920", None),
+        ({**JAVA, "offset": "-1", "sequenceNumber": 4}, "", 4),
+        ({**PYTHON, "offset": "@latest", "sequence_number": 4}, "", 4),
     ],
 )
 def test_a_position_may_be_incomplete_or_of_another_type(body, offset, number) -> None:

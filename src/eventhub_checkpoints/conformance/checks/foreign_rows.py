@@ -1,5 +1,6 @@
 """Checks of rows from other writers, and of rows that are invalid (G5)."""
 
+from eventhub_checkpoints._shared.offset_words import OFFSET_WORDS
 from eventhub_checkpoints.conformance.contract import BASE, check
 from eventhub_checkpoints.conformance.harness import Subject
 
@@ -105,9 +106,9 @@ def an_empty_offset_resumes_by_number(s: Subject) -> None:
 
 @check("G5", needs=RAW)
 def the_words_for_no_offset_are_known(s: Subject) -> None:
-    """The offsets `no offset` (.NET 5.11.3) and `None` (Python) are treated as missing."""
-    for word in ("no offset", "None"):
-        resumes_by_number(s, {"offset": word, "sequencenumber": "41"}, 41)
+    """Words such as `no offset` (.NET 5.11.3), `None` (Python) and `-1` are no offsets."""
+    for word in OFFSET_WORDS:
+        resumes_by_number(s, {"offset": word.text, "sequencenumber": "41"}, 41)
 
 
 @check("G5", needs=RAW)

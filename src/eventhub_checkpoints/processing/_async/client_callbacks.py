@@ -18,7 +18,7 @@ from eventhub_checkpoints._shared import callables
 from eventhub_checkpoints._shared._async.background import Background
 from eventhub_checkpoints._shared._async.compat import Lock
 from eventhub_checkpoints._shared.client import ASSUMED, explanation, is_client_closed, scope_of
-from eventhub_checkpoints._shared.start_position import BEGINNING
+from eventhub_checkpoints._shared.offset_words import START_OF_STREAM
 from eventhub_checkpoints.errors import (
     ConfigurationError,
     HubUnavailableError,
@@ -310,7 +310,7 @@ class ClientCallbacks:
         if number is not None or handler.has_begun or self.store.choice.last_shown(partition_id):
             return number
         start = self.store.start_of(partition_id)
-        if start in (None, BEGINNING):
+        if start in (None, START_OF_STREAM):
             return -1
         return start if isinstance(start, int) else None
 

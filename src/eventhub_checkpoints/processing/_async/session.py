@@ -24,6 +24,7 @@ from eventhub_checkpoints._shared.client import (
     client_of,
     has_ended,
     is_client_closed,
+    link_attempt,
     newest_known,
     number_received,
 )
@@ -162,6 +163,7 @@ class PartitionSession(SessionProgress[Watermark]):
             is_ending=self.is_over
             or self.ends_by is not None
             or (bool(self.begun) and self.is_drained),
+            attempt=link_attempt(self._loop(), self.partition_id),
         )
 
     @property

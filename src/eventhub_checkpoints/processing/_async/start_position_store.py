@@ -15,8 +15,14 @@ from azure.eventhub.aio import CheckpointStore
 from azure.eventhub.exceptions import EventHubError
 
 from eventhub_checkpoints._shared._async.client_check import called
-from eventhub_checkpoints._shared._async.compat import Lock, for_each, holding, sleep
-from eventhub_checkpoints._shared.client import explanation, scope_of
+from eventhub_checkpoints._shared._async.compat import Lock, for_each, holding, sleep, within
+from eventhub_checkpoints._shared.client import (
+    explanation,
+    is_link_open,
+    opening_of,
+    receiver_at,
+    scope_of,
+)
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints._shared.start_position import client_position
 from eventhub_checkpoints.processing import start_position
@@ -34,6 +40,8 @@ ENDING = 5.0
 """Seconds until a request to the hub is abandoned after its caller stopped waiting."""
 AGAIN = 1.0
 """Seconds before a second query confirms that the hub lacks a position."""
+ATTACHING = 10.0
+"""Seconds that the hub has to accept or refuse a receiver at a position."""
 
 AT_START = "starting_position says to start there"
 BY_NUMBER = (
@@ -62,6 +70,11 @@ class Partitions(Protocol):
 class PositionValidator:
     """Finds positions that the hub does not have.
 
+    A sequence number and a decimal offset are compared with those of the partition. Of any other
+    offset nothing is known, so a receiver without an owner level is opened there for a moment. If
+    the hub says nothing about the position, because it is away or because an owner reads the
+    partition, it is asked again in later rounds, until events arrive.
+
     The client keeps reopening a link that the service refuses because of its position, and does not
     call `on_error`; only a sync client with `retry_total=0` does.
     Source: azure-eventhub 5.15.1, `_consumer.py`, `EventHubConsumer.receive`: a link that is not
@@ -83,6 +96,7 @@ class PositionValidator:
         self._partitions = partitions
         self._before: dict[str, int | None] = {}
         self._turn = 0
+        self._unsure: dict[str, tuple[str, str | None]] = {}
 
     async def opening(self, partition_ids: Sequence[str]) -> None:
         """Validate the positions of partitions that are opened next."""
@@ -92,18 +106,20 @@ class PositionValidator:
         refused = self._partitions.refused
         shown = self._choice.last_shown(partition_id)
         if shown is not None:
-            if problem := await self._problem(partition_id, shown):
+            if problem := await self._problem(partition_id, shown, None):
                 refused(partition_id, problem, None)
-            elif self.goes_by_offset:
-                check = partial(start_position.foreign, shown[1])
-                if problem := await self._check(partition_id, check):
-                    refused(partition_id, problem, BY_NUMBER)
+            elif (
+                self.goes_by_offset
+                and isinstance(shown[0], int)
+                and (problem := await self._problem(partition_id, (None, shown[1]), BY_NUMBER))
+            ):
+                refused(partition_id, problem, BY_NUMBER)
             if partition_id not in self._choice.refused:
                 return
         start = self._start_of(partition_id)
         if isinstance(start, int | str):  # every hub has the others
             position = (start, None) if isinstance(start, int) else (None, start)
-            if problem := await self._problem(partition_id, position):
+            if problem := await self._problem(partition_id, position, AT_START):
                 refused(partition_id, problem, AT_START)
 
     async def idle(self, partition_ids: Collection[str]) -> set[str]:
@@ -126,11 +142,25 @@ class PositionValidator:
             for partition_id in idle:
                 if partition_id != first:
                     await self._is_there(partition_id)
+        await self._ask_again(partition_ids)
         return refused & {*partition_ids}
+
+    async def _ask_again(self, partition_ids: Collection[str]) -> None:
+        """Ask about one of the positions that the hub has neither accepted nor refused."""
+        for partition_id in [*self._unsure]:
+            is_open = partition_id in partition_ids
+            if not is_open or self._partitions.reached(partition_id) is not None:
+                del self._unsure[partition_id]
+        if not self._unsure:
+            return
+        partition_id = [*self._unsure][self._turn % len(self._unsure)]
+        offset, remedy = self._unsure[partition_id]
+        if problem := await self._refusal(partition_id, offset, remedy):
+            self._partitions.refused(partition_id, problem, remedy)
 
     async def _is_there(self, partition_id: str) -> bool:
         reached = self._partitions.reached(partition_id), None
-        if problem := await self._problem(partition_id, reached):
+        if problem := await self._problem(partition_id, reached, None):
             self._partitions.refused(partition_id, problem, None)
         return problem is None
 
@@ -141,14 +171,49 @@ class PositionValidator:
         check = partial(start_position.has_events_behind, start)
         return bool(await self._check(partition_id, check))
 
-    async def _problem(self, partition_id: str, position: Stored) -> str | None:
+    async def _problem(self, partition_id: str, position: Stored, remedy: str | None) -> str | None:
         """Return what is wrong with a position; None if nothing is, or the hub does not answer."""
+        number, offset = position
+        is_known = isinstance(number, int) and number >= 0
+        if not is_known and isinstance(offset, str) and start_position.is_opaque(offset):
+            return await self._refusal(partition_id, offset, remedy)
         check = partial(start_position.beyond, position)
         if not await self._check(partition_id, check):
             return None
         # Events that were received a moment ago may not be counted yet.
         await sleep(AGAIN)
         return await self._check(partition_id, check)
+
+    async def _refusal(self, partition_id: str, offset: str, remedy: str | None) -> str | None:
+        """Return why the hub refuses to begin at an offset; None if it does not, or is silent."""
+        self._unsure[partition_id] = offset, remedy
+        try:
+            # An aio client that is cancelled while it connects leaks its connection.
+            await to_the_end(self._attach, partition_id, offset, seconds=ENDING)
+        except Exception as error:
+            problem = start_position.refused_position(error)
+            if problem is None:
+                log.debug("partition %s: offset %r was not tried: %r", partition_id, offset, error)
+                return None
+        else:
+            problem = None
+        self._unsure.pop(partition_id, None)
+        return problem
+
+    async def _attach(self, partition_id: str, offset: str) -> None:
+        """Open a receiver at an offset, and close it.
+
+        Raises:
+            Exception: the hub refuses it, or does not answer in time.
+        """
+        receiver = receiver_at(self.client, partition_id, offset)
+        ends = time.monotonic() + ATTACHING
+        try:
+            while receiver is not None and not is_link_open(receiver):
+                await within(ends - time.monotonic(), opening_of(receiver))
+        finally:
+            if receiver is not None:
+                await receiver.close()
 
     async def _check(self, partition_id: str, check: Callable[[Any], T]) -> T | None:
         """Apply a function to a partition's properties; return None if the hub does not answer."""

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Self, get_args
 
+from eventhub_checkpoints._shared.offset_words import Meaning, meaning_of
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive import ranges
@@ -280,8 +281,8 @@ def parse_settings(options: Options) -> ranges.ReadSettings:
     )
 
 
-CLIENT_NAMES = {"-1": "earliest", "@latest": "latest"}
-"""The official clients' names for the two ends of a stream."""
+END_NAMES: Mapping[Meaning | None, str] = {Meaning.START: "earliest", Meaning.END: "latest"}
+"""Names of the two ends of a stream; other programs have other words for them."""
 
 
 def parse_one_position(options: Options, name: str, default: str) -> EventPosition:
@@ -291,10 +292,8 @@ def parse_one_position(options: Options, name: str, default: str) -> EventPositi
         return formats.parse_position(text, name)
     if text in ("earliest", "latest"):
         return position_of(text)
-    if text in CLIENT_NAMES:
-        raise ConfigurationError(
-            f"{name} is {quoted(text)}, which is called {CLIENT_NAMES[text]} here"
-        )
+    if end := END_NAMES.get(meaning_of(text)):
+        raise ConfigurationError(f"{name} is {quoted(text)}, which is called {end} here")
     try:
         return formats.parse_time(text, name)
     except ConfigurationError as error:

@@ -8,14 +8,13 @@ import re
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from eventhub_checkpoints._shared.offset_words import meaning_of
 from eventhub_checkpoints.records import Checkpoint, Scope
 
 BLOB_PREFIX = "partition-"
 TABLE = "checkpoints"
 LONGEST = 64
 """Bytes; longer than any offset, or than the placeholders that were stored instead of one."""
-NOTHING_SAVED = frozenset({"-1", "{offset checkpoint not found}"})
-"""The beginning of the stream, and what its backends return where they have no offset."""
 PARTITION = re.compile("0|[1-9][0-9]{0,8}")
 OFFSET = re.compile("[0-9]{1,19}")
 
@@ -56,7 +55,8 @@ def checkpoints_of(
     """
     checkpoints: dict[int, Checkpoint] = {}
     for where, partition, offset in rows:
-        if PARTITION.fullmatch(partition) and offset in NOTHING_SAVED:
+        # It never stored an empty text: such a row is damaged.
+        if PARTITION.fullmatch(partition) and offset and meaning_of(offset) is not None:
             continue
         if not PARTITION.fullmatch(partition) or not OFFSET.fullmatch(offset or ""):
             report(f"{where} was left out: it holds no offset of a partition")

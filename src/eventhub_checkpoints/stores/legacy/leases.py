@@ -14,13 +14,12 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from eventhub_checkpoints._shared.foreign_json import parse_json
+from eventhub_checkpoints._shared.offset_words import is_of_a_new_lease, meaning_of
 from eventhub_checkpoints.records import LEAST_INT64, MOST_INT64, Checkpoint, Scope
 
 LONGEST_LEASE = 64 * 1024
 """Bytes; the `event_processor_context` of Python's leases is the application's own."""
 PARTITION_ID = re.compile("0|[1-9][0-9]{0,8}")
-NOTHING_SAVED = frozenset({"", "-1"})
-"""Offsets of a lease that was created before anything was processed; Java stored the second."""
 UNESCAPED = re.compile("[^a-z0-9._-]")
 
 
@@ -106,7 +105,7 @@ def checkpoints_of(
         except (ValueError, TypeError):
             report(f"{where} was left out: it holds no position")
             continue
-        if offset or number:
+        if not is_of_a_new_lease(offset, number):
             found.setdefault(int(partition_id), Checkpoint(scope, partition_id, offset, number))
     return [found[number] for number in sorted(found)]
 
@@ -114,13 +113,20 @@ def checkpoints_of(
 def position_of(lease: Any) -> tuple[str, int | None]:
     """Return offset and sequence number of a lease; 0 or None if it has none.
 
+    A word in place of the offset counts as none: what it stands for is only a start, so a number
+    beside it is the position.
+
     Raises:
         ValueError: it is not a lease.
         TypeError: it is not a lease.
     """
     fields = without_case(lease)
-    if isinstance(nested := fields.get("checkpoint"), Mapping):
-        fields = without_case(nested)
+    if "checkpoint" in fields:
+        nested = fields["checkpoint"]
+        if nested is None:  # as Go creates a lease, until a partition is opened
+            return "", None
+        if isinstance(nested, Mapping):
+            fields = without_case(nested)
     if not {"offset", "sequencenumber"} & fields.keys():
         raise ValueError("neither offset nor sequence number")
     offset, number = fields.get("offset"), fields.get("sequencenumber")
@@ -128,7 +134,7 @@ def position_of(lease: Any) -> tuple[str, int | None]:
         raise TypeError("the offset is neither a string nor a number")
     if isinstance(number, bool | float):
         raise TypeError("the sequence number is not an integer")
-    offset = "" if offset is None or str(offset) in NOTHING_SAVED else str(offset)
+    offset = "" if offset is None or meaning_of(str(offset)) is not None else str(offset)
     number = None if number is None or number == "" else int(number)
     if not offset.isprintable() or not LEAST_INT64 <= (number or 0) <= MOST_INT64:
         raise ValueError("not a position")
