@@ -10,14 +10,15 @@ from random import Random
 from typing import Any, Literal, get_args
 
 from benchmarks.scale.backends import BACKENDS, Server
-from benchmarks.scale.group import Group, Hub
+from benchmarks.scale.group import OPEN_SECONDS, Group, Hub, Options
 from simulated_time import quiet, simulate
 
-Scenario = Literal["start", "join", "fail-10%", "fail-all", "rolling"]
+Scenario = Literal["start", "join", "grow", "fail-10%", "fail-all", "rolling"]
 SCENARIOS: tuple[Scenario, ...] = get_args(Scenario)
 SCENARIO_TITLES: dict[Scenario, str] = {
     "start": "all consumers start within a second, nothing is stored",
     "join": "a tenth more consumers start",
+    "grow": "one consumer has all partitions, and the others start",
     "fail-10%": "a tenth of the consumers is killed",
     "fail-all": "all consumers are killed; as many start 10 s later",
     "rolling": "a tenth after the other stops, and is replaced 5 s later",
@@ -44,6 +45,9 @@ class Setup:
             `partition_ownership_expiration_interval`, by default those of the SDK.
         longest: simulated seconds after which the run ends, balanced or not.
         lasting: if set, the run ends exactly that many seconds after the event.
+        hands_over: whether the consumers have a `HandoverStore`.
+        drain: seconds that `on_partition_close` takes.
+        load: seconds that a second of a consumer's work takes; 0: work takes no time.
     """
 
     scenario: Scenario
@@ -56,6 +60,9 @@ class Setup:
     seed: int = 1
     longest: float = 48 * 3600.0
     lasting: float = 0.0
+    hands_over: bool = False
+    drain: float = 0.0
+    load: float = 0.0
 
     def __str__(self) -> str:
         size = f"{self.consumers} x {self.partitions}"
@@ -69,6 +76,7 @@ class Outcome:
     Attributes:
         balanced_after: time until the group was balanced, and stayed so; None if it never was.
         hand_overs, steals: see `Observer`; `late_hand_overs` happened after it was balanced.
+        replaced: see `Hub`.
         longest_gap, mean_gap: seconds for which a partition had no reader; the mean is over all
             partitions, so that one without a gap counts as 0.
         requests: number of requests until the group was balanced, by kind; `all_requests`: until
@@ -87,6 +95,7 @@ class Outcome:
     balanced_after: float | None
     hand_overs: int
     steals: int
+    replaced: int
     late_hand_overs: int
     longest_gap: float
     mean_gap: float
@@ -128,19 +137,31 @@ class Run:
         self._random = Random(setup.seed)
         self._hub = Hub(setup.partitions)
         self._server = Server(BACKENDS[setup.backend], self._hub.partition_ids, setup.seed)
-        expiration = setup.expiration or 6 * setup.interval
-        self._group = Group(self._hub, self._server, setup.strategy, setup.interval, expiration)
+        options = Options(
+            setup.strategy,
+            setup.interval,
+            setup.expiration or 6 * setup.interval,
+            setup.hands_over,
+            setup.drain,
+            setup.load,
+        )
+        self._group = Group(self._hub, self._server, options)
         self._event_at = 0.0
 
     async def main(self) -> Outcome:
         setup, group = self._setup, self._group
         some = math.ceil(setup.consumers / TENTHS)
-        if setup.scenario != "start":
+        if setup.scenario == "grow":
+            group.start([0.0])
+            await asyncio.sleep(OPEN_SECONDS + WARM_INTERVALS * setup.interval)
+        elif setup.scenario != "start":
             group.start_balanced(self._delays(setup.consumers, setup.interval))
             await asyncio.sleep(WARM_INTERVALS * setup.interval)
         self._begin()
         if setup.scenario == "start":
             group.start(self._delays(setup.consumers, START_SECONDS))
+        elif setup.scenario == "grow":
+            group.start(self._delays(setup.consumers - 1, START_SECONDS))
         elif setup.scenario == "join":
             group.start(self._delays(some, START_SECONDS))
         elif setup.scenario == "fail-10%":
@@ -211,6 +232,7 @@ class Run:
             balanced_after=None if balanced_at is None else balanced_at - self._event_at,
             hand_overs=observer.hand_overs,
             steals=observer.steals,
+            replaced=self._hub.replaced,
             late_hand_overs=observer.hand_overs - hand_overs if balanced_at is not None else 0,
             longest_gap=max(gaps, default=0.0),
             mean_gap=sum(gaps) / setup.partitions,

@@ -280,6 +280,8 @@ class Checkpointer(ClosingContext):
         if not all(session.is_announced for session in self._sessions.open.values()):
             self._warn(NOT_ANNOUNCED)
         await self._watchdog.stop()
+        if isinstance(self._store, HandoverStore):
+            await self._sessions.in_background(self._store.withdraw)
         await self._sessions.close()
 
     def stats(self) -> dict[str, PartitionStats]:

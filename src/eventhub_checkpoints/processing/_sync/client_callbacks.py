@@ -123,10 +123,7 @@ class ClientCallbacks:
 
     def in_background(self, function: Callable[..., None], *args: object) -> None:
         """Call a function in the background; the end of the sessions waits for it."""
-        try:
-            self.sessions.writer.begin(function, *args)
-        except RuntimeError:  # no thread can be started during interpreter shutdown
-            function(*args)
+        self.sessions.in_background(function, *args)
 
     def stop(self) -> None:
         """Start nothing more: no claim, no batch, no further attempt."""
@@ -281,6 +278,17 @@ class ClientCallbacks:
         is_over = self.store.listed_at > last or now - last > max(seconds, ROUND)
         return not is_over and now - first > seconds
 
+    @property
+    def used_store(self) -> CheckpointStore:
+        """Return the outermost store of the client, as far as it is known."""
+        return self._store_below if self.is_ready else self.client_store
+
+    def withdraw(self) -> None:
+        """Withdraw what the client has asked others for; the end of the sessions waits for it."""
+        store = self.used_store
+        if isinstance(store, HandoverStore):
+            self.in_background(store.withdraw)
+
     def stop_watching(self) -> None:
         """Stop checking for events."""
         self._watch.stop(ENDING)
@@ -346,8 +354,7 @@ class ClientCallbacks:
         session, sessions = handler.session, self.sessions
         seconds = self._options.drain_timeout
         end = sessions.drained_by(session, seconds) if stops else time.monotonic() + seconds
-        client_store = self._store_below if self.is_ready else self.client_store
-        hands_over = is_handing_over(client_store, handler.context)
+        hands_over = is_handing_over(self.used_store, handler.context)
         is_safe = stops or hands_over or sessions.writer.goes_forward_only
         flushes = self._options.save and is_safe
         try:
