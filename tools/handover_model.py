@@ -129,8 +129,8 @@ class Actor:
         group = other.group = GroupHandover.__new__(GroupHandover)
         group.__dict__.update(self.group.__dict__)
         group.departures = {key: replace(each) for key, each in group.departures.items()}
-        group.released = set(group.released)
-        group._spent = dict(group._spent)
+        group.released, group.asking = set(group.released), set(group.asking)
+        group._spent, group.over = dict(group._spent), dict(group.over)
         return other
 
     def key(self) -> tuple[Any, ...]:

@@ -10,15 +10,14 @@ from random import Random
 from typing import Any, Literal, get_args
 
 from benchmarks.scale.backends import BACKENDS, Server
-from benchmarks.scale.group import OPEN_SECONDS, Group, Hub, Options
+from benchmarks.scale.group import Group, Hub, Options
 from simulated_time import quiet, simulate
 
-Scenario = Literal["start", "join", "grow", "fail-10%", "fail-all", "rolling"]
+Scenario = Literal["start", "join", "fail-10%", "fail-all", "rolling"]
 SCENARIOS: tuple[Scenario, ...] = get_args(Scenario)
 SCENARIO_TITLES: dict[Scenario, str] = {
     "start": "all consumers start within a second, nothing is stored",
     "join": "a tenth more consumers start",
-    "grow": "one consumer has all partitions, and the others start",
     "fail-10%": "a tenth of the consumers is killed",
     "fail-all": "all consumers are killed; as many start 10 s later",
     "rolling": "a tenth after the other stops, and is replaced 5 s later",
@@ -151,17 +150,12 @@ class Run:
     async def main(self) -> Outcome:
         setup, group = self._setup, self._group
         some = math.ceil(setup.consumers / TENTHS)
-        if setup.scenario == "grow":
-            group.start([0.0])
-            await asyncio.sleep(OPEN_SECONDS + WARM_INTERVALS * setup.interval)
-        elif setup.scenario != "start":
+        if setup.scenario != "start":
             group.start_balanced(self._delays(setup.consumers, setup.interval))
             await asyncio.sleep(WARM_INTERVALS * setup.interval)
         self._begin()
         if setup.scenario == "start":
             group.start(self._delays(setup.consumers, START_SECONDS))
-        elif setup.scenario == "grow":
-            group.start(self._delays(setup.consumers - 1, START_SECONDS))
         elif setup.scenario == "join":
             group.start(self._delays(some, START_SECONDS))
         elif setup.scenario == "fail-10%":
@@ -222,7 +216,8 @@ class Run:
         gaps = [*self._hub.gaps, *(self._now - since for since in self._hub.unread.values())]
         lasted = self._now - steady_from
         steady = {
-            kind: max(count - before[kind], 0) / lasted for kind, count in all_requests.items()
+            kind: max(count - before[kind], 0) / lasted
+            for kind, count in (all_requests.items() if lasted > 0 else ())
         }
         is_read_once = group.is_read_once
         shares = observer.shares
