@@ -5,7 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventhub_checkpoints import Stall
-from eventhub_checkpoints.processing.stall import ASKING, SHORTEST_SILENCE, Facts, PartitionWatch
+from eventhub_checkpoints.processing.stall import (
+    ASKING,
+    LONGEST_OPENING,
+    SHORTEST_SILENCE,
+    Facts,
+    PartitionWatch,
+    Reopenings,
+)
 
 LIMIT = 100.0
 WORKING = Facts(arrived=7, worked=7, reached=6)
@@ -311,3 +318,47 @@ def test_what_goes_on_in_less_than_the_time_has_never_stalled(
         watch.answered({"last_enqueued_sequence_number": newest, "is_empty": False})
         now += seconds
         assert watch.look(facts, 0.0, now) is None
+
+
+OPENING = WORKING._replace(is_attached=False)
+
+
+def test_a_link_that_is_opening_has_the_time_that_opening_takes() -> None:
+    looks = Looks(newest=9)
+    looks.watch = PartitionWatch("0", LIMIT)
+    assert looks.all(OPENING, LIMIT) == {None}
+    # It is attached, and has the whole time from now on.
+    began = looks.now
+    looks.until(WORKING)
+    assert looks.now - began == pytest.approx(1.1 * LIMIT)
+
+
+def test_a_link_that_never_opens_is_a_stall_after_the_longest_opening() -> None:
+    watch = PartitionWatch("0", 10.0)
+    opening = OPENING._replace(newest=9)
+    assert watch.look(opening, None, 0.0) is None
+    assert watch.look(opening, None, LONGEST_OPENING - 1) is None
+    stall = watch.look(opening, None, LONGEST_OPENING)
+    assert stall == Stall(
+        "0",
+        "link",
+        LONGEST_OPENING,
+        "the hub has events up to 9, and none has arrived after 6: the link is not open for 60 s",
+    )
+    # A longer time limit counts.
+    patient = PartitionWatch("0", LIMIT)
+    for now, found in ((0.0, None), (LIMIT - 1, None), (LIMIT, "link")):
+        stall = patient.look(opening, None, now)
+        assert (stall and stall.where) == found
+
+
+def test_a_link_is_opened_again_later_each_time() -> None:
+    reopenings = Reopenings(LIMIT)
+    due = [second for second in range(0, 7000, 10) if reopenings.is_due(6, second)]
+    assert due == [0, 200, 600, 1400, 3000, 4600, 6200]
+
+
+def test_the_times_of_reopening_begin_again_after_an_event() -> None:
+    reopenings = Reopenings(LIMIT)
+    assert reopenings.is_due(6, 0.0)
+    assert [reopenings.is_over(reached) for reached in (None, 6, 7)] == [False, False, True]

@@ -21,7 +21,7 @@ from azure.eventhub.exceptions import ConnectError
 NAMESPACE, HUB = "simulated.servicebus.windows.net", "orders"
 EVENT_BYTES = 100
 OPENING = 0.1
-"""Seconds until a link is open."""
+"""Seconds until a link is open, unless a test sets others."""
 IDLE = 1.0
 """Seconds between two looks of a link whether it was closed."""
 
@@ -51,7 +51,7 @@ class SimulatedLink:
         self._hub = receiver.hub
         self._next = first
         self.partition_id = receiver.partition_id
-        self.is_mute = False
+        self.is_mute = receiver.hub.opens_mute
         self.error: Exception | None = None
         self.changed = asyncio.Event()
 
@@ -90,7 +90,7 @@ class SimulatedReceiver(EventHubConsumer):
     async def _open(self) -> None:
         if self.running:
             return
-        await asyncio.sleep(OPENING)
+        await asyncio.sleep(self.hub.opening)
         if self.hub.is_away:
             raise AMQPConnectionError(ErrorCondition.SocketError, description="the hub is away")
         link = SimulatedLink(self, first_of(self._offset, self.hub.events[self.partition_id]))
@@ -150,6 +150,8 @@ class SimulatedHub:
         events: the events of each partition.
         links: that are open.
         is_away: whether it neither accepts links nor answers.
+        opening: seconds until a link is open.
+        opens_mute: whether links that are opened deliver nothing.
     """
 
     host, port = NAMESPACE, 5671
@@ -158,6 +160,8 @@ class SimulatedHub:
         self.events: dict[str, list[Message]] = {str(number): [] for number in range(partitions)}
         self.links: set[SimulatedLink] = set()
         self.is_away = False
+        self.opening = OPENING
+        self.opens_mute = False
 
     @property
     def client(self) -> type[SimulatedClient]:

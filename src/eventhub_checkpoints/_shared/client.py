@@ -112,6 +112,13 @@ def has_ended(loop: Any) -> bool:
     return not getattr(loop, "_running", True)
 
 
+def is_attached(loop: Any, partition_id: str) -> bool:
+    """Return whether the link of a partition is open; True where that is not known."""
+    consumer = getattr(loop, "_consumers", {}).get(partition_id)
+    # A sync consumer runs while its link is still being opened.
+    return bool(getattr(consumer, "running", True) and getattr(consumer, "handler_ready", True))
+
+
 def is_client_frame(frame: FrameType) -> bool:
     """Return whether a frame is one of the client's loop that receives and calls handlers."""
     module = frame.f_globals.get("__name__", "")

@@ -16,6 +16,16 @@ ASKING = 0.5
 
 SHORTEST_SILENCE = 20.0
 """Seconds without an answer that may be the client's own attempts, whatever the time limit."""
+LONGEST_OPENING = 60.0
+"""Seconds that the client may take to open a link, whatever the time limit.
+
+A synchronous client advances it by one step each time it has looked at all its partitions.
+
+Source: azure-eventhub 5.15.1, `_consumer.py`, `EventHubConsumer._open`, called by
+`_eventprocessor/event_processor.py`, `EventProcessor.start`.
+"""
+MOST_REOPENED = 4
+"""Reopenings without an event between them after which the time to the next one stays the same."""
 LOST = "the client has stopped receiving, and keeps the partition"
 
 
@@ -55,6 +65,7 @@ class Facts(NamedTuple):
             knows of none.
         is_lost: whether the client has lost the task or thread that receives.
         is_ending: whether the partition is being closed: it drains, within a time limit.
+        is_attached: whether the link to the hub is open, as far as that is known.
     """
 
     arrived: Hashable = 0
@@ -65,6 +76,7 @@ class Facts(NamedTuple):
     newest: int | None = None
     is_lost: bool = False
     is_ending: bool = False
+    is_attached: bool = True
 
 
 class Since:
@@ -103,7 +115,7 @@ class PartitionWatch:
         self._partition_id = partition_id
         self._limit = stalled_after
         self._arrived, self._worked = Since(), Since()
-        self._lost, self._behind = Since(), Since()
+        self._lost, self._behind, self._attached = Since(), Since(), Since()
         self._trying: dict[Hashable, float] = {}
         self._last_arrived: Hashable = None
         self._idle_since: float | None = None
@@ -149,12 +161,14 @@ class PartitionWatch:
         reached = self._reached
         self.is_behind = newest is not None and reached is not None and newest > reached
         behind = self._behind.of((self.is_behind, reached), now)
-        if self.is_behind and self._found(
-            "link",
-            max(behind, idle_since),
-            now,
-            f"the hub has events up to {newest}, and none has arrived after {reached}",
-        ):
+        attached = self._attached.of(facts.is_attached, now)
+        since, limit = max(behind, idle_since), LONGEST_OPENING
+        reason = f"the hub has events up to {newest}, and none has arrived after {reached}"
+        if facts.is_attached:
+            since, limit = max(since, attached), 0.0
+        else:
+            reason += ": the link is not open"
+        if self.is_behind and self._found("link", since, now, reason, limit):
             return
         if silent_since is not None:
             since = max(silent_since, idle_since)
@@ -205,3 +219,36 @@ class PartitionWatch:
             self._reached = newest
         # Events that have expired are not expected any more.
         self._newest = None if properties["is_empty"] else newest
+
+
+class Reopenings:
+    """When a link that has stalled is opened again: later each time, until an event arrives.
+
+    What keeps it from opening, such as a client that is busy, may be still there.
+
+    Args:
+        stalled_after: seconds without progress that make a stall.
+    """
+
+    def __init__(self, stalled_after: float) -> None:
+        self._limit = stalled_after
+        self._count = 0
+        self._last = -math.inf
+        self._reached: int | None = None
+
+    def is_due(self, reached: int | None, now: float) -> bool:
+        """Return whether to open the link of a stalled partition again, and record that it is.
+
+        Args:
+            reached: sequence number of the last event that arrived, as in `Facts`.
+            now: seconds of a monotonic clock.
+        """
+        if now - self._last < self._limit * 2**self._count:
+            return False
+        self._count = min(self._count + 1, MOST_REOPENED)
+        self._last, self._reached = now, reached
+        return True
+
+    def is_over(self, reached: int | None) -> bool:
+        """Return whether an event has arrived since the link was last opened again."""
+        return reached is not None and reached != self._reached

@@ -24,6 +24,7 @@ from eventhub_checkpoints._shared.client import (
     calling_loop,
     client_of,
     has_ended,
+    is_attached,
     is_client_closed,
     newest_known,
     number_received,
@@ -163,6 +164,7 @@ class PartitionSession(SessionProgress[Watermark]):
             is_ending=self.is_over
             or self.ends_by is not None
             or (bool(self.begun) and self.is_drained),
+            is_attached=is_attached(self._loop(), self.partition_id),
         )
 
     @property
