@@ -1,9 +1,9 @@
 """The official client: its private attributes, its errors, and guards against the wrong kind.
 
 Every private attribute of azure-eventhub that this package reads is read here, and none is
-modified. If a release of the client lacks one, the function reports that, and its caller continues
-without it. The client's errors name neither hub nor partition, and report a wrong key as
-`client-error`.
+modified; of the private methods, one is called, in `open_links`. If a release of the client lacks
+one, the function reports that, and its caller continues without it. The client's errors name
+neither hub nor partition, and report a wrong key as `client-error`.
 
 Source: azure-eventhub 5.12.0 to 5.15.1; errors: `exceptions.py`, `_transport/_pyamqp_transport.py`.
 """
@@ -11,6 +11,7 @@ Source: azure-eventhub 5.12.0 to 5.15.1; errors: `exceptions.py`, `_transport/_p
 import inspect
 import logging
 import sys
+import time
 from collections.abc import Callable
 from types import FrameType
 from typing import Any
@@ -117,6 +118,31 @@ def is_attached(loop: Any, partition_id: str) -> bool:
     consumer = getattr(loop, "_consumers", {}).get(partition_id)
     # A sync consumer runs while its link is still being opened.
     return bool(getattr(consumer, "running", True) and getattr(consumer, "handler_ready", True))
+
+
+def open_links(loop: Any, seconds: float) -> None:
+    """Let links that a sync client is opening go on; call it in the thread in which it receives.
+
+    The client advances an opening link by one step of about ten each time it has looked at all its
+    partitions, so beside others that are busy it takes as long as ten batches of each of them. A
+    failure is left to the client, which meets it in its next step.
+
+    Args:
+        loop: the client's loop, which waits for this call.
+        seconds: for which the client's other partitions may wait.
+
+    Source: azure-eventhub 5.15.1, `_consumer.py`, `EventHubConsumer._open`, called by
+    `_eventprocessor/event_processor.py`, `EventProcessor.start`.
+    """
+    end = time.monotonic() + seconds
+    for consumer in list(getattr(loop, "_consumers", {}).values()):
+        if not getattr(consumer, "running", False) or getattr(consumer, "handler_ready", True):
+            continue
+        try:
+            while time.monotonic() < end and not consumer._open():
+                pass
+        except Exception as error:
+            log.debug("a link could not be opened: %r", error)
 
 
 def is_client_frame(frame: FrameType) -> bool:

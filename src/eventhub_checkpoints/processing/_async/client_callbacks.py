@@ -26,7 +26,7 @@ from eventhub_checkpoints.errors import (
 from eventhub_checkpoints.processing._async.checkpoint_writer import CheckpointWriter
 from eventhub_checkpoints.processing._async.dispatcher import PartitionHandler, ProcessorRun
 from eventhub_checkpoints.processing._async.handover import HandoverStore, is_handing_over
-from eventhub_checkpoints.processing._async.receive_loop import as_handler
+from eventhub_checkpoints.processing._async.receive_loop import as_handler, let_links_open
 from eventhub_checkpoints.processing._async.session import PartitionSessions, names_of
 from eventhub_checkpoints.processing._async.start_position_store import (
     AT_START,
@@ -332,6 +332,7 @@ class ClientCallbacks:
         if events and not self._has_received:
             self._has_received, self._silent_since = True, None
         if not self.store.is_stopping and not await self._has_other_store(context):
+            let_links_open()
             await self._handler(context).receive(events)
 
     async def on_close(self, context: PartitionContext, reason: CloseReason) -> None:

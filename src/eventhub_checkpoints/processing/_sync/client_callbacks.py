@@ -26,7 +26,7 @@ from eventhub_checkpoints.errors import (
 from eventhub_checkpoints.processing._sync.checkpoint_writer import CheckpointWriter
 from eventhub_checkpoints.processing._sync.dispatcher import PartitionHandler, ProcessorRun
 from eventhub_checkpoints.processing._sync.handover import HandoverStore, is_handing_over
-from eventhub_checkpoints.processing._sync.receive_loop import as_handler
+from eventhub_checkpoints.processing._sync.receive_loop import as_handler, let_links_open
 from eventhub_checkpoints.processing._sync.session import PartitionSessions, names_of
 from eventhub_checkpoints.processing._sync.start_position_store import (
     AT_START,
@@ -332,6 +332,7 @@ class ClientCallbacks:
         if events and not self._has_received:
             self._has_received, self._silent_since = True, None
         if not self.store.is_stopping and not self._has_other_store(context):
+            let_links_open()
             self._handler(context).receive(events)
 
     def on_close(self, context: PartitionContext, reason: CloseReason) -> None:
