@@ -129,8 +129,8 @@ class Actor:
         group = other.group = GroupHandover.__new__(GroupHandover)
         group.__dict__.update(self.group.__dict__)
         group.departures = {key: replace(each) for key, each in group.departures.items()}
-        group.released = set(group.released)
-        group._spent, group._held_back = dict(group._spent), dict(group._held_back)
+        group.released, group.asking = set(group.released), set(group.asking)
+        group._spent, group.over = dict(group._spent), dict(group.over)
         return other
 
     def key(self) -> tuple[Any, ...]:
@@ -143,8 +143,9 @@ class Actor:
             *(self.result, frozenset(self.open.items()), frozenset(self.held.items())),
             *(frozenset(self.newest.items()), frozenset(self.rows.items())),
             *(frozenset(departures), wishes, frozenset(group._owners.items())),
-            *(frozenset(group._spent.items()), frozenset(group._held_back.items())),
+            *(frozenset(group._spent.items()), frozenset(group.over.items())),
             *(frozenset(group._etags.items()), frozenset(group.released)),
+            *(group._listed_at, group._longest_delay, group._late_until, group._patience),
             frozenset(self.asked.items()),
         )
 
@@ -248,6 +249,10 @@ class World:
             self.write(self.rows, partition_id, actor.name)
             actor.newest[partition_id] = self.etag
             result.append((partition_id, answer is Answer.KEEP))
+        if not self.is_deaf(actor):
+            renewed = {partition_id for partition_id, *_ in asks}
+            over = actor.group.over.items()
+            asks += ((key, "", etag) for key, etag in over if key not in renewed)
         if is_kept:
             actor.asks, actor.result, actor.phase = tuple(asks), tuple(result), CLAIMED
         else:
@@ -270,9 +275,13 @@ class World:
                 other.open[partition_id] = STALE
 
     def ask(self, actor: Actor, ok: bool) -> None:
-        """Write the wishes, and have the client open and close partitions."""
+        """Write and withdraw wishes, and have the client open and close partitions."""
         for partition_id, owner, etag in actor.asks if ok else ():
-            if self.wishes.get(partition_id, ("", None, 0))[1] == etag:
+            if self.wishes.get(partition_id, ("", None, 0))[1] != etag:
+                continue
+            if not owner:
+                self.write(self.wishes, partition_id, "")
+            else:
                 self.write(self.wishes, partition_id, f"{actor.name}>{owner}")
                 actor.asked[partition_id] = owner, self.now
         actor.phase = IDLE

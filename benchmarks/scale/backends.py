@@ -76,10 +76,11 @@ class Observer(Protocol):
 
 
 class Server:
-    """Rows of one consumer group on one server.
+    """Rows of one consumer group on one server, and those of its wishes.
 
     Attributes:
-        requests: number of requests by kind: `list`, `claim`, `checkpoints`.
+        requests: number of requests by kind: `list`, `claim`, `checkpoints`, and with a
+            `HandoverStore` `list wishes` and `claim wishes`.
         by_second: number of requests in each second.
         refused: number of refused requests; they are counted in `requests` as well.
     """
@@ -87,6 +88,7 @@ class Server:
     def __init__(self, backend: Backend, partition_ids: Sequence[str], seed: int) -> None:
         self.backend = backend
         self.partitions = len(partition_ids)
+        self._wishes: dict[str, Ownership | None] = {}
         self.requests: Counter[str] = Counter()
         self.by_second: Counter[int] = Counter()
         self.refused = 0
@@ -125,15 +127,22 @@ class Server:
         loop.call_at(arrival + rows * seconds, carry_out)
         return await response
 
-    def ownerships(self, now: float) -> Listing[Ownership]:
-        """Return all rows."""
-        return Listing([row for row in self._rows.values() if row], now)
+    def ownerships(self, scope: Scope, now: float) -> Listing[Ownership]:
+        """Return all rows of the group, or of its wishes."""
+        return Listing([row for row in self._table(scope).values() if row], now)
+
+    def _table(self, scope: Scope) -> dict[str, Ownership | None]:
+        return self._wishes if scope.is_reserved else self._rows
 
     def claim(self, proposal: Proposal, now: float) -> Won | Lost:
         """Compare and set one row."""
-        answer = claim(self._rows[proposal.partition_id], proposal, now)
+        table = self._table(proposal.scope)
+        answer = claim(table.get(proposal.partition_id), proposal, now)
         if isinstance(answer, Won):
-            self.put(answer.row)
+            if proposal.scope.is_reserved:
+                table[proposal.partition_id] = answer.row
+            else:
+                self.put(answer.row)
         return answer
 
     def put(self, row: Ownership) -> None:
@@ -143,27 +152,58 @@ class Server:
             self.observer.claimed(row.partition_id, row.owner_id)
 
 
+class Processor:
+    """The processor of one process, on which its event loop does one thing after the other.
+
+    Args:
+        load: seconds that a second of work takes, because others use the processor, too; 0: work
+            takes no time.
+    """
+
+    def __init__(self, load: float) -> None:
+        self._load = load
+        self._turn = asyncio.Lock()  # first come, first served, as the tasks of an event loop
+
+    async def work(self, seconds: float) -> None:
+        """Do work, in turn with the other tasks of the process."""
+        if not self._load:
+            return
+        for _ in range(math.ceil(seconds / SLICE)):
+            async with self._turn:
+                await asyncio.sleep(SLICE * self._load)
+
+
+SLICE = 0.001
+"""Seconds of work after which the other tasks of an event loop have their turn."""
+REQUEST_SECONDS = 0.003
+"""Work of a client for one request. An assumption."""
+
+
 class SimulatedStore(BaseCheckpointStore):
     """The base class over a simulated server; its clock is the simulated one.
 
     Attributes:
+        processor: of the process of this store.
         is_cut: whether the process of this store has been killed, so that nothing is sent.
     """
 
-    def __init__(self, server: Server, **settings: Any) -> None:
+    def __init__(self, server: Server, processor: Processor, **settings: Any) -> None:
         super().__init__(**settings)
         self.server = server
+        self.processor = processor
         self.is_cut = False
 
     async def _send(self, kind: str, rows: int, seconds: float, action: Callable[[], T]) -> T:
         if self.is_cut:
             raise PermissionError("this process was killed")
+        await self.processor.work(REQUEST_SECONDS)
         return await self.server.request(kind, rows, seconds, action)
 
     async def read_ownerships(self, scope: Scope) -> Listing[Ownership]:
         server = self.server
         rows, seconds = server.partitions, server.backend.list_seconds
-        return await self._send("list", rows, seconds, lambda: server.ownerships(time.time()))
+        kind = "list wishes" if scope.is_reserved else "list"
+        return await self._send(kind, rows, seconds, lambda: server.ownerships(scope, time.time()))
 
     async def try_claim(self, proposal: Proposal) -> Won | Lost:
         [answer] = await self._claim([proposal])
@@ -175,7 +215,8 @@ class SimulatedStore(BaseCheckpointStore):
         def carry_out() -> list[Won | Lost]:
             return [server.claim(proposal, time.time()) for proposal in proposals]
 
-        return await self._send("claim", len(proposals), seconds, carry_out)
+        kind = "claim wishes" if proposals[0].scope.is_reserved else "claim"
+        return await self._send(kind, len(proposals), seconds, carry_out)
 
     async def read_checkpoints(self, scope: Scope) -> Listing[Checkpoint]:
         # Listed when partitions are gained: the rows take their time, but hold no position.
@@ -198,7 +239,7 @@ class BatchingStore(SimulatedStore):
         return [answer for batch in answers for answer in batch]
 
 
-def store_on(server: Server, **settings: Any) -> SimulatedStore:
-    """Return a new store on this server."""
+def store_on(server: Server, load: float = 0.0, **settings: Any) -> SimulatedStore:
+    """Return a new store on this server, in a process of its own."""
     kind = SimulatedStore if server.backend.batch == 1 else BatchingStore
-    return kind(server, **settings)
+    return kind(server, Processor(load), **settings)

@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,13 +12,16 @@ from azure.eventhub import LoadBalancingStrategy
 from azure.eventhub.aio._eventprocessor.event_processor import EventProcessor
 from azure.eventhub.exceptions import ConnectionLostError
 
-from benchmarks.scale.backends import Server, SimulatedStore, store_on
+from benchmarks.scale.backends import Processor, Server, SimulatedStore, store_on
+from eventhub_checkpoints.aio import HandoverStore
 from eventhub_checkpoints.records import Ownership, Scope, fresh_etag
 from simulated_time import EPOCH
 
 SCOPE = Scope("simulated.servicebus.windows.net", "hub", "$default")
 OPEN_SECONDS = 1.4
 """From the claim until a reader is open: measured with the asyncio client on the local hub."""
+OPEN_WORK = 0.03
+"""Seconds of work of a client to open a reader. An assumption."""
 
 
 class Hub:
@@ -26,12 +30,14 @@ class Hub:
     Attributes:
         unread: since when each partition without a reader has none, in simulated seconds.
         gaps: seconds without a reader, of each gap that has ended.
+        replaced: number of readers that were replaced by another while they read.
     """
 
     def __init__(self, partitions: int) -> None:
         self.partition_ids = [str(number) for number in range(partitions)]
         self.unread = dict.fromkeys(self.partition_ids, 0.0)
         self.gaps: list[float] = []
+        self.replaced = 0
         self._readers: dict[str, asyncio.Future[None]] = {}
 
     def connect(self, partition_id: str) -> asyncio.Future[None]:
@@ -39,6 +45,7 @@ class Hub:
         loop = asyncio.get_running_loop()
         previous = self._readers.get(partition_id)
         if previous is not None and not previous.done():
+            self.replaced += 1
             previous.set_exception(ConnectionLostError("another receiver was opened"))
         if partition_id in self.unread:
             self.gaps.append(loop.time() - self.unread.pop(partition_id))
@@ -52,20 +59,23 @@ class Hub:
             self.unread[partition_id] = asyncio.get_running_loop().time()
 
     def forget_gaps(self) -> None:
-        """Count gaps from now on only."""
+        """Count gaps and replaced readers from now on only."""
         self.gaps.clear()
+        self.replaced = 0
         self.unread = dict.fromkeys(self.unread, asyncio.get_running_loop().time())
 
 
 class Reader:
     """As much of the SDK's `EventHubConsumer` as its `EventProcessor` calls; it gets no events."""
 
-    def __init__(self, hub: Hub, partition_id: str) -> None:
+    def __init__(self, hub: Hub, processor: Processor, partition_id: str) -> None:
         self._hub = hub
+        self._processor = processor
         self._partition_id = partition_id
         self._reader: asyncio.Future[None] | None = None
 
     async def receive(self, *_: object) -> None:
+        await self._processor.work(OPEN_WORK)
         await asyncio.sleep(OPEN_SECONDS)
         self._reader = self._hub.connect(self._partition_id)
         await self._reader
@@ -80,16 +90,33 @@ class Client:
     eventhub_name = SCOPE.eventhub_name
     _address = SimpleNamespace(hostname=SCOPE.fully_qualified_namespace)
 
-    def __init__(self, hub: Hub) -> None:
+    def __init__(self, hub: Hub, processor: Processor) -> None:
         self.readers: list[Reader] = []
         self._hub = hub
+        self._processor = processor
 
     async def get_partition_ids(self) -> list[str]:
         return list(self._hub.partition_ids)
 
     def _create_consumer(self, _group: str, partition_id: str, *_: object, **__: object) -> Reader:
-        self.readers.append(Reader(self._hub, partition_id))
+        self.readers.append(Reader(self._hub, self._processor, partition_id))
         return self.readers[-1]
+
+
+@dataclass(frozen=True)
+class Options:
+    """How the consumers of a group run.
+
+    Attributes:
+        interval, expiration: see `Setup`, like the others.
+    """
+
+    strategy: str
+    interval: float
+    expiration: float
+    hands_over: bool = False
+    drain: float = 0.0
+    load: float = 0.0
 
 
 class Consumer:
@@ -99,22 +126,25 @@ class Consumer:
         failed_rounds: number of rounds of load balancing that raised an error.
     """
 
-    def __init__(
-        self, hub: Hub, store: SimulatedStore, strategy: str, interval: float, expiration: float
-    ) -> None:
+    def __init__(self, hub: Hub, store: SimulatedStore, options: "Options") -> None:
         self.store = store
         self.failed_rounds = 0
-        self._client = Client(hub)
+        self._client = Client(hub, store.processor)
+        self._drain = options.drain
         client: Any = self._client
+        used: Any = store
+        if options.hands_over:
+            used = HandoverStore(store, expires_after=options.expiration)
         self._processor = EventProcessor(
             client,
             SCOPE.consumer_group,
             self._ignore,
-            checkpoint_store=store,
+            checkpoint_store=used,
             error_handler=self._count_error,
-            load_balancing_strategy=LoadBalancingStrategy(strategy),
-            load_balancing_interval=interval,
-            partition_ownership_expiration_interval=expiration,
+            partition_close_handler=self._close,
+            load_balancing_strategy=LoadBalancingStrategy(options.strategy),
+            load_balancing_interval=options.interval,
+            partition_ownership_expiration_interval=options.expiration,
         )
         self.owner_id: str = self._processor._id
         self._task: asyncio.Task[None] | None = None
@@ -154,6 +184,9 @@ class Consumer:
 
     async def _ignore(self, _context: object, _event: object) -> None:
         """Handle an event, of which the simulated hub has none."""
+
+    async def _close(self, _context: object, _reason: object) -> None:
+        await asyncio.sleep(self._drain)
 
     async def _count_error(self, context: object, _error: Exception) -> None:
         # Without a context, load balancing has failed. In a killed process nobody would know.
@@ -232,15 +265,13 @@ class Observer:
 class Group:
     """The consumers of one consumer group, on one hub and one server."""
 
-    def __init__(
-        self, hub: Hub, server: Server, strategy: str, interval: float, expiration: float
-    ) -> None:
+    def __init__(self, hub: Hub, server: Server, options: Options) -> None:
         self.hub, self.server = hub, server
         self.consumers: list[Consumer] = []
         self.ended: list[Consumer] = []
         self.observer = Observer(hub.partition_ids)
         server.observer = self.observer
-        self._options = strategy, interval, expiration
+        self._options = options
 
     def start(self, delays: Sequence[float]) -> None:
         """Add one consumer for each delay."""
@@ -259,7 +290,8 @@ class Group:
             consumer.start(delay)
 
     def _add(self) -> Consumer:
-        consumer = Consumer(self.hub, store_on(self.server), *self._options)
+        store = store_on(self.server, self._options.load)
+        consumer = Consumer(self.hub, store, self._options)
         self.consumers.append(consumer)
         return consumer
 

@@ -17,6 +17,10 @@ SIZES = (1, 32), (4, 32), (10, 128), (4, 1024), (32, 512), (100, 1024)
 LARGEST = 1000, 2048
 MIDDLE = 20, 256
 QUICK = 10, 64
+HAND_OVER_SIZES = (4, 16), (8, 64), (2, 64)
+HAND_OVER_INTERVAL = 1.0
+DRAIN_SECONDS = 0.1
+LOADS = 0.0, 25.0, 40.0
 
 Outcomes = Mapping[Setup, Outcome]
 
@@ -66,11 +70,32 @@ def backends() -> list[Setup]:
     ]
 
 
+def hand_overs() -> list[Setup]:
+    """Starts with and without hand-over, also on processors with other work."""
+    return [
+        Setup(
+            "start",
+            "redis",
+            *size,
+            interval=HAND_OVER_INTERVAL,
+            expiration=12 * HAND_OVER_INTERVAL,
+            longest=300 * HAND_OVER_INTERVAL,
+            hands_over=hands_over,
+            drain=DRAIN_SECONDS,
+            load=load,
+        )
+        for size in HAND_OVER_SIZES
+        for load in LOADS
+        for hands_over in (False, True)
+    ]
+
+
 TABLES: Mapping[str, Callable[[], list[Setup]]] = {
     "starts": starts,
     "scenarios": scenarios,
     "intervals": intervals,
     "backends": backends,
+    "hand-overs": hand_overs,
 }
 
 

@@ -10,7 +10,7 @@ from random import Random
 from typing import Any, Literal, get_args
 
 from benchmarks.scale.backends import BACKENDS, Server
-from benchmarks.scale.group import Group, Hub
+from benchmarks.scale.group import Group, Hub, Options
 from simulated_time import quiet, simulate
 
 Scenario = Literal["start", "join", "fail-10%", "fail-all", "rolling"]
@@ -44,6 +44,9 @@ class Setup:
             `partition_ownership_expiration_interval`, by default those of the SDK.
         longest: simulated seconds after which the run ends, balanced or not.
         lasting: if set, the run ends exactly that many seconds after the event.
+        hands_over: whether the consumers have a `HandoverStore`.
+        drain: seconds that `on_partition_close` takes.
+        load: seconds that a second of a consumer's work takes; 0: work takes no time.
     """
 
     scenario: Scenario
@@ -56,6 +59,9 @@ class Setup:
     seed: int = 1
     longest: float = 48 * 3600.0
     lasting: float = 0.0
+    hands_over: bool = False
+    drain: float = 0.0
+    load: float = 0.0
 
     def __str__(self) -> str:
         size = f"{self.consumers} x {self.partitions}"
@@ -69,6 +75,7 @@ class Outcome:
     Attributes:
         balanced_after: time until the group was balanced, and stayed so; None if it never was.
         hand_overs, steals: see `Observer`; `late_hand_overs` happened after it was balanced.
+        replaced: see `Hub`.
         longest_gap, mean_gap: seconds for which a partition had no reader; the mean is over all
             partitions, so that one without a gap counts as 0.
         requests: number of requests until the group was balanced, by kind; `all_requests`: until
@@ -87,6 +94,7 @@ class Outcome:
     balanced_after: float | None
     hand_overs: int
     steals: int
+    replaced: int
     late_hand_overs: int
     longest_gap: float
     mean_gap: float
@@ -128,8 +136,15 @@ class Run:
         self._random = Random(setup.seed)
         self._hub = Hub(setup.partitions)
         self._server = Server(BACKENDS[setup.backend], self._hub.partition_ids, setup.seed)
-        expiration = setup.expiration or 6 * setup.interval
-        self._group = Group(self._hub, self._server, setup.strategy, setup.interval, expiration)
+        options = Options(
+            setup.strategy,
+            setup.interval,
+            setup.expiration or 6 * setup.interval,
+            setup.hands_over,
+            setup.drain,
+            setup.load,
+        )
+        self._group = Group(self._hub, self._server, options)
         self._event_at = 0.0
 
     async def main(self) -> Outcome:
@@ -201,7 +216,8 @@ class Run:
         gaps = [*self._hub.gaps, *(self._now - since for since in self._hub.unread.values())]
         lasted = self._now - steady_from
         steady = {
-            kind: max(count - before[kind], 0) / lasted for kind, count in all_requests.items()
+            kind: max(count - before[kind], 0) / lasted
+            for kind, count in (all_requests.items() if lasted > 0 else ())
         }
         is_read_once = group.is_read_once
         shares = observer.shares
@@ -211,6 +227,7 @@ class Run:
             balanced_after=None if balanced_at is None else balanced_at - self._event_at,
             hand_overs=observer.hand_overs,
             steals=observer.steals,
+            replaced=self._hub.replaced,
             late_hand_overs=observer.hand_overs - hand_overs if balanced_at is not None else 0,
             longest_gap=max(gaps, default=0.0),
             mean_gap=sum(gaps) / setup.partitions,

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from benchmarks.scale.scenarios import Outcome
+from benchmarks.scale.scenarios import ROUND_INTERVALS, Outcome, Setup
 from eventhub_checkpoints.operations.cost import PRICES, blob_per_month, per_month
 
 Rows = Iterable[Sequence[str]]
@@ -134,11 +134,49 @@ def prices() -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in (headings, ["---"] * 4, *rows))
 
 
+def hand_overs(outcomes: Iterable[Outcome]) -> str:
+    """Starts with and without hand-over."""
+    names = "consumers x partitions", "load", "hand-over"
+    headings = (
+        "balanced after",
+        "longest gap",
+        "partitions moved",
+        "of them from an owner that had not released",
+        "requests a round, until balanced",
+        "then",
+    )
+    rows = []
+    for one in outcomes:
+        setup = one.setup
+        ended = setup.longest if one.balanced_after is None else one.balanced_after
+        requests = one.all_requests if one.balanced_after is None else one.requests
+        rows.append(
+            [
+                size(one),
+                f"{setup.load:g}" if setup.load else "none",
+                "yes" if setup.hands_over else "no",
+                duration(one.balanced_after),
+                duration(one.longest_gap),
+                f"{one.hand_overs:,}",
+                f"{one.steals:,}",
+                f"{a_round(setup, sum(requests.values()) / ended):.1f}",
+                f"{a_round(setup, sum(one.steady.values())):.1f}" if one.steady else "",
+            ]
+        )
+    return table([*names, *headings], rows, len(names))
+
+
+def a_round(setup: Setup, per_second: float) -> float:
+    """Return the requests of a consumer in a round, of those of a group in a second."""
+    return per_second * ROUND_INTERVALS * setup.interval / setup.consumers
+
+
 RENDER = {
     "starts": starts,
     "scenarios": scenarios,
     "intervals": intervals,
     "backends": backends,
+    "hand-overs": hand_overs,
 }
 MARKS = "<!-- {name}: written by benchmarks.scale -->", "<!-- end of {name} -->"
 

@@ -1,5 +1,6 @@
 """Changes of positions under consumers that claim, write late, and take partitions back."""
 
+import random
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,6 +15,7 @@ from eventhub_checkpoints.operations.change import (
     change_positions,
     refuse_active,
 )
+from eventhub_checkpoints.operations.fence import Fence
 from eventhub_checkpoints.operations.groups import group
 from eventhub_checkpoints.operations.positions import Position, read_positions
 from eventhub_checkpoints.records import Scope
@@ -176,6 +178,29 @@ def test_consumers_that_take_partitions_back_all_the_time_are_an_error(
     # The last time that it was taken, it would have been held beyond five times the whole.
     assert stepped.now == 4 * FORCE.hold + PAUSE
     assert rows.owners()["0"] == ""
+
+
+def test_an_owner_that_renews_faster_all_the_time_is_asked_with_pauses(
+    rows: Rows, stepped: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lists: list[float] = []
+    listed = rows.operator.list_ownership
+
+    def outrun(*names: str) -> Any:
+        assert len(lists) < 1000, f"{len(lists)} lists in {stepped.now:g} s"
+        lists.append(stepped.now)
+        found = list(listed(*names))
+        assert rows.claim("0")
+        return found
+
+    monkeypatch.setattr(rows.operator, "list_ownership", outrun)
+    monkeypatch.setattr(random, "random", lambda: 1.0)
+    fence = Fence(rows.operator, SCOPE)
+    said = "partition 0 of .* could not be taken from 'consumer-7' within 10 s"
+    with pytest.raises(StoreUnavailableError, match=said):
+        fence.take(["0", "1"], 10.0)
+    # The pauses of every retry of this package; the last list names the owner for the error.
+    assert lists == [0.0, 0.1, 0.3, 0.7, 1.5, 3.1, 6.1, 9.1, 9.1]
 
 
 def test_an_interruption_releases_the_partitions(rows: Rows) -> None:

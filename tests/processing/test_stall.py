@@ -6,7 +6,14 @@ from hypothesis import strategies as st
 
 from eventhub_checkpoints import Stall
 from eventhub_checkpoints._shared.client import LinkAttempt
-from eventhub_checkpoints.processing.stall import ASKING, SHORTEST_SILENCE, Facts, PartitionWatch
+from eventhub_checkpoints.processing.stall import (
+    ASKING,
+    LONGEST_OPENING,
+    SHORTEST_SILENCE,
+    Facts,
+    PartitionWatch,
+    Reopenings,
+)
 
 LIMIT = 100.0
 WORKING = Facts(arrived=7, worked=7, reached=6)
@@ -357,8 +364,61 @@ def test_while_the_hub_answers_no_question_it_is_the_hub_that_hangs() -> None:
     assert found == {"hub"}
 
 
+def test_a_stall_of_a_refused_link_lasts_while_a_question_is_under_way() -> None:
+    looks, attempts = Looks(), Attempts()
+    while not looks.look(attempts.next()):
+        pass
+    looks.newest, began = None, looks.now
+    assert None not in [looks.look(attempts.next()) for _ in range(9)]
+    assert looks.asked[-1] >= began
+
+
 def test_a_stall_of_a_refused_link_is_over_when_it_opens() -> None:
     looks, attempts = Looks(), Attempts()
     while not looks.look(attempts.next()):
         pass
     assert looks.look(Facts()) is None
+
+
+OPENING = WORKING._replace(attempt=LinkAttempt(1, "6"))
+
+
+def test_a_link_that_is_opening_has_the_time_that_opening_takes() -> None:
+    looks = Looks(newest=9)
+    looks.watch = PartitionWatch("0", LIMIT)
+    assert looks.all(OPENING, LIMIT) == {None}
+    # It is attached, and has the whole time from now on.
+    began = looks.now
+    looks.until(WORKING)
+    assert looks.now - began == pytest.approx(1.1 * LIMIT)
+
+
+def test_a_link_that_never_opens_is_a_stall_after_the_longest_opening() -> None:
+    watch = PartitionWatch("0", 10.0)
+    opening = OPENING._replace(newest=9)
+    assert watch.look(opening, None, 0.0) is None
+    assert watch.look(opening, None, LONGEST_OPENING - 1) is None
+    stall = watch.look(opening, None, LONGEST_OPENING)
+    assert stall == Stall(
+        "0",
+        "link",
+        LONGEST_OPENING,
+        "the hub has events up to 9, and none has arrived after 6: the link is not open for 60 s",
+    )
+    # A longer time limit counts.
+    patient = PartitionWatch("0", LIMIT)
+    for now, found in ((0.0, None), (LIMIT - 1, None), (LIMIT, "link")):
+        stall = patient.look(opening, None, now)
+        assert (stall and stall.where) == found
+
+
+def test_a_link_is_opened_again_later_each_time() -> None:
+    reopenings = Reopenings(LIMIT)
+    due = [second for second in range(0, 7000, 10) if reopenings.is_due(6, second)]
+    assert due == [0, 200, 600, 1400, 3000, 4600, 6200]
+
+
+def test_the_times_of_reopening_begin_again_after_an_event() -> None:
+    reopenings = Reopenings(LIMIT)
+    assert reopenings.is_due(6, 0.0)
+    assert [reopenings.is_over(reached) for reached in (None, 6, 7)] == [False, False, True]

@@ -21,7 +21,7 @@ from azure.eventhub.exceptions import ConnectError
 NAMESPACE, HUB = "simulated.servicebus.windows.net", "orders"
 EVENT_BYTES = 100
 OPENING = 0.1
-"""Seconds until a link is open."""
+"""Seconds until a link is open, unless a test sets others."""
 ARGUMENT_ERROR = b"com.microsoft:argument-error"
 IDLE = 1.0
 """Seconds between two looks of a link whether it was closed."""
@@ -52,7 +52,7 @@ class SimulatedLink:
         self._hub = receiver.hub
         self._next = first
         self.partition_id = receiver.partition_id
-        self.is_mute = False
+        self.is_mute = receiver.hub.opens_mute
         self.error: Exception | None = None
         self.changed = asyncio.Event()
 
@@ -108,7 +108,7 @@ class SimulatedReceiver(EventHubConsumer):
     async def _open(self) -> None:
         if self.running:
             return
-        await asyncio.sleep(OPENING)
+        await asyncio.sleep(self.hub.opening)
         if self.hub.is_away:
             raise AMQPConnectionError(ErrorCondition.SocketError, description="the hub is away")
         link = SimulatedLink(self, 0)
@@ -171,6 +171,8 @@ class SimulatedHub:
         links: that are open.
         is_away: whether it neither accepts links nor answers.
         refusals: number of links that were refused.
+        opening: seconds until a link is open.
+        opens_mute: whether links that are opened deliver nothing.
     """
 
     host, port = NAMESPACE, 5671
@@ -180,6 +182,8 @@ class SimulatedHub:
         self.links: set[SimulatedLink] = set()
         self.is_away = False
         self.refusals = 0
+        self.opening = OPENING
+        self.opens_mute = False
 
     @property
     def client(self) -> type[SimulatedClient]:

@@ -15,7 +15,7 @@ from azure.eventhub.aio._eventprocessor._ownership_manager import (
 
 from benchmarks.scale import tables
 from benchmarks.scale.backends import BACKENDS
-from benchmarks.scale.group import SCOPE
+from benchmarks.scale.group import OPEN_SECONDS, SCOPE
 from benchmarks.scale.plots import write_chart
 from benchmarks.scale.scenarios import SCENARIOS, Setup, run
 from eventhub_checkpoints.aio.memory import MemoryCheckpointStore as AioMemoryCheckpointStore
@@ -92,6 +92,51 @@ def test_a_batch_is_one_request_except_on_blob() -> None:
     assert blob.steady["list"] == pytest.approx(redis.steady["list"], rel=0.1)
     computed = blob_per_month(consumers=10, partitions=64, interval=10)
     assert per_month("blob", blob.steady) == pytest.approx(computed, rel=0.1)
+
+
+HANDED = replace(SMALL, consumers=8, interval=1.0, expiration=12.0, drain=0.1, longest=150.0)
+OPEN_BY = 1.2 * HANDED.interval + HANDED.drain + OPEN_SECONDS + 0.1
+"""Longest pause of a partition that is handed over: a round, the drain, opening, and requests."""
+
+
+@pytest.mark.parametrize(("consumers", "partitions"), [(4, 16), (8, 64)])
+def test_a_start_with_hand_over_takes_little_longer_and_takes_from_nobody(
+    consumers: int, partitions: int
+) -> None:
+    setup = replace(HANDED, consumers=consumers, partitions=partitions)
+    plain, handed = run(setup), run(replace(setup, hands_over=True))
+    assert plain.balanced_after is not None
+    assert handed.balanced_after is not None
+    assert handed.balanced_after < 1.5 * plain.balanced_after
+    assert (handed.steals, handed.late_hand_overs, handed.is_read_once) == (0, 0, True)
+    # No partition moves twice.
+    assert handed.hand_overs == plain.hand_overs == partitions - partitions // consumers
+
+
+def test_a_partition_that_is_handed_over_pauses_for_a_round_of_the_client_that_asked() -> None:
+    outcome = run(replace(HANDED, scenario="join", hands_over=True))
+    assert outcome.hand_overs == 7
+    assert outcome.longest_gap < OPEN_BY
+
+
+def test_a_group_with_hand_over_lists_wishes_in_each_round_and_writes_none() -> None:
+    steady = run(replace(HANDED, hands_over=True, lasting=60.0)).steady
+    # Each consumer, once in a round of 1.1 s on average.
+    for kind in ("list", "list wishes", "claim"):
+        assert steady[kind] == pytest.approx(8 / 1.1, rel=0.1)
+    assert steady["claim wishes"] < 0.2
+
+
+@pytest.mark.parametrize("consumers", [2, 8])
+def test_slow_rounds_move_no_group_of_partitions_from_consumer_to_consumer(consumers: int) -> None:
+    """The first consumer opens all links and comes late, so its ownerships expire."""
+    outcome = run(replace(HANDED, consumers=consumers, hands_over=True, load=25.0))
+    assert outcome.steals > 0
+    assert outcome.balanced_after is not None
+    assert outcome.is_read_once
+    # At most once as a whole, and then one by one: without end before.
+    assert outcome.hand_overs < 2 * 64
+    assert outcome.late_hand_overs == 0
 
 
 @pytest.mark.parametrize("scenario", ["start", "rolling"])

@@ -1,9 +1,9 @@
 """The official client: its private attributes, its errors, and guards against the wrong kind.
 
 Every private attribute of azure-eventhub that this package reads is read here, and none is
-modified. If a release of the client lacks one, the function reports that, and its caller continues
-without it. The client's errors name neither hub nor partition, and report a wrong key as
-`client-error`.
+modified; of the private methods, one is called, in `open_links`. If a release of the client lacks
+one, the function reports that, and its caller continues without it. The client's errors name
+neither hub nor partition, and report a wrong key as `client-error`.
 
 Source: azure-eventhub 5.12.0 to 5.15.1; errors: `exceptions.py`, `_transport/_pyamqp_transport.py`.
 """
@@ -11,6 +11,7 @@ Source: azure-eventhub 5.12.0 to 5.15.1; errors: `exceptions.py`, `_transport/_p
 import inspect
 import logging
 import sys
+import time
 from collections.abc import Callable
 from types import FrameType
 from typing import Any, NamedTuple
@@ -112,6 +113,31 @@ def has_ended(loop: Any) -> bool:
     return not getattr(loop, "_running", True)
 
 
+def open_links(loop: Any, seconds: float) -> None:
+    """Let links that a sync client is opening go on; call it in the thread in which it receives.
+
+    The client advances an opening link by one step of about ten each time it has looked at all its
+    partitions, so beside others that are busy it takes as long as ten batches of each of them. A
+    failure is left to the client, which meets it in its next step.
+
+    Args:
+        loop: the client's loop, which waits for this call.
+        seconds: for which the client's other partitions may wait.
+
+    Source: azure-eventhub 5.15.1, `_consumer.py`, `EventHubConsumer._open`, called by
+    `_eventprocessor/event_processor.py`, `EventProcessor.start`.
+    """
+    end = time.monotonic() + seconds
+    for consumer in list(getattr(loop, "_consumers", {}).values()):
+        if not getattr(consumer, "running", False) or getattr(consumer, "handler_ready", True):
+            continue
+        try:
+            while time.monotonic() < end and not opening_of(consumer)():
+                pass
+        except Exception as error:
+            log.debug("a link could not be opened: %r", error)
+
+
 def is_client_frame(frame: FrameType) -> bool:
     """Return whether a frame is one of the client's loop that receives and calls handlers."""
     module = frame.f_globals.get("__name__", "")
@@ -141,7 +167,8 @@ class LinkAttempt(NamedTuple):
     """Attempt of a client to open the link of a partition.
 
     Attributes:
-        link: the client's object for this attempt; after a refusal it makes another one.
+        link: the client's object for this attempt; after a refusal it makes another one. None: the
+            attempt has not begun.
         position: from which events are requested.
     """
 
@@ -157,10 +184,9 @@ def link_attempt(loop: Any, partition_id: str) -> LinkAttempt | None:
         partition_id: which partition.
     """
     receiver = getattr(loop, "_consumers", {}).get(partition_id)
-    link = getattr(receiver, "_handler", None)
-    if link is None or is_link_open(receiver):
+    if is_link_open(receiver):
         return None
-    return LinkAttempt(link, getattr(receiver, "_offset", None))
+    return LinkAttempt(getattr(receiver, "_handler", None), getattr(receiver, "_offset", None))
 
 
 def is_link_open(receiver: Any) -> bool:

@@ -8,11 +8,14 @@ takes over a partition only while it has fewer than the number of partitions div
 of owners, itself included, which is 0 here.
 """
 
+import random
 import time
 import uuid
 from collections.abc import Collection, Iterable
+from itertools import count
 from typing import Any
 
+from eventhub_checkpoints._shared.deadline import pause
 from eventhub_checkpoints.errors import StoreUnavailableError
 from eventhub_checkpoints.operations.groups import (
     EXPIRES_AFTER,
@@ -138,17 +141,19 @@ class Fence:
             StoreError: the store failed.
         """
         deadline = time.monotonic() + timeout
-        while True:
+        for attempt in count():
             self.hold(partition_ids)
             missing = in_order(set(partition_ids) - self.held.keys())
             if not missing:
                 return
-            if time.monotonic() > deadline:
+            wait = pause(attempt, deadline - time.monotonic(), random.random())
+            if wait is None:
                 row = self.read().get(missing[0], ({},))[0]
                 raise StoreUnavailableError(
                     f"partition {missing[0]} of {self.scope} could not be taken from "
                     f"{row.get('owner_id')!r} within {timeout:g} s"
                 )
+            time.sleep(wait)
 
     def is_settled(self, partition_id: str, seconds: float, changed: float = 0.0) -> bool:
         """Return whether the former owner of a partition has had time to notice the loss.

@@ -21,6 +21,16 @@ SHORTEST_SILENCE = 20.0
 """Seconds without an answer that may be the client's own attempts, whatever the time limit."""
 REFUSALS = 3
 """Attempts to open a link, one after another, of which none succeeded: not only a slow one."""
+LONGEST_OPENING = 60.0
+"""Seconds that the client may take to open a link, whatever the time limit.
+
+A synchronous client advances it by one step each time it has looked at all its partitions.
+
+Source: azure-eventhub 5.15.1, `_consumer.py`, `EventHubConsumer._open`, called by
+`_eventprocessor/event_processor.py`, `EventProcessor.start`.
+"""
+MOST_REOPENED = 4
+"""Reopenings without an event between them after which the time to the next one stays the same."""
 LOST = "the client has stopped receiving, and keeps the partition"
 
 
@@ -110,15 +120,13 @@ class PartitionWatch:
         self._partition_id = partition_id
         self._limit = stalled_after
         self._arrived, self._worked = Since(), Since()
-        self._lost, self._behind = Since(), Since()
+        self._lost, self._behind, self._attached = Since(), Since(), Since()
+        self._attempt: LinkAttempt | None = None
+        self._refusals = 0
         self._trying: dict[Hashable, float] = {}
         self._last_arrived: Hashable = None
         self._idle_since: float | None = None
         self._asked_at = self._answered_at = -math.inf
-        self._opening = Since()
-        self._attempt: LinkAttempt | None = None
-        self._refusals = 0
-        self._opening_since = -math.inf
         self._newest: int | None = None
         self._reached: int | None = None
 
@@ -133,9 +141,11 @@ class PartitionWatch:
         self.arrivals += facts.arrived != self._last_arrived
         self._last_arrived = facts.arrived
         if facts.attempt != self._attempt:
-            self._refusals = 0 if facts.attempt is None else self._refusals + 1
+            if facts.attempt is None:
+                self._refusals = 0
+            elif facts.attempt.link is not None:
+                self._refusals += 1
             self._attempt = facts.attempt
-        self._opening_since = self._opening.of(facts.attempt is None, now)
         self._trying = {mark: self._trying.get(mark, now) for mark in facts.trying}
         trying = min(self._trying.values(), default=now)
         arrived, worked = self._arrived.of(facts.arrived, now), self._worked.of(facts.worked, now)
@@ -164,24 +174,26 @@ class PartitionWatch:
         reached = self._reached
         self.is_behind = newest is not None and reached is not None and newest > reached
         behind = self._behind.of((self.is_behind, reached), now)
-        if self.is_behind and self._found(
-            "link",
-            max(behind, idle_since),
-            now,
-            f"the hub has events up to {newest}, and none has arrived after {reached}",
-        ):
+        attached = self._attached.of(facts.attempt is None, now)
+        since, limit = max(behind, idle_since), LONGEST_OPENING
+        reason = f"the hub has events up to {newest}, and none has arrived after {reached}"
+        if facts.attempt is None:
+            since, limit = max(since, attached), 0.0
+        else:
+            reason += ": the link is not open"
+        if self.is_behind and self._found("link", since, now, reason, limit):
             return
         if silent_since is not None:
             since = max(silent_since, idle_since)
             reason = "no event arrives, and the hub answers no question"
-            self._found("hub", since, now, reason, SHORTEST_SILENCE)
-        else:
-            self._judge_opening(idle_since, now)
+            if self._found("hub", since, now, reason, SHORTEST_SILENCE):
+                return
+        # Also while a question is under way: what is known of the link is not over then.
+        self._judge_opening(attached, idle_since, now)
 
-    def _judge_opening(self, idle_since: float, now: float) -> None:
+    def _judge_opening(self, since: float, idle_since: float, now: float) -> None:
         """Judge a link that the client does not get open, while the hub answers questions."""
         self.stall = None
-        since = self._opening_since
         if self._attempt is None or self._refusals < REFUSALS or self._answered_at < since:
             return
         position = quoted(self._attempt.position)
@@ -234,3 +246,36 @@ class PartitionWatch:
             self._reached = newest
         # Events that have expired are not expected any more.
         self._newest = None if properties["is_empty"] else newest
+
+
+class Reopenings:
+    """When a link that has stalled is opened again: later each time, until an event arrives.
+
+    What keeps it from opening, such as a client that is busy, may be still there.
+
+    Args:
+        stalled_after: seconds without progress that make a stall.
+    """
+
+    def __init__(self, stalled_after: float) -> None:
+        self._limit = stalled_after
+        self._count = 0
+        self._last = -math.inf
+        self._reached: int | None = None
+
+    def is_due(self, reached: int | None, now: float) -> bool:
+        """Return whether to open the link of a stalled partition again, and record that it is.
+
+        Args:
+            reached: sequence number of the last event that arrived, as in `Facts`.
+            now: seconds of a monotonic clock.
+        """
+        if now - self._last < self._limit * 2**self._count:
+            return False
+        self._count = min(self._count + 1, MOST_REOPENED)
+        self._last, self._reached = now, reached
+        return True
+
+    def is_over(self, reached: int | None) -> bool:
+        """Return whether an event has arrived since the link was last opened again."""
+        return reached is not None and reached != self._reached

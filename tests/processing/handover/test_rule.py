@@ -166,8 +166,9 @@ def test_a_wish_of_long_ago_gives_no_right_to_take() -> None:
 
 def test_a_wish_to_an_earlier_owner_is_spent_for_good() -> None:
     wishes = [wished("thief", "owner")]
-    group, owners = client("owner", [owned("")], wishes)
-    assert owners == {"0": ""}
+    group, owners = client("owner", [owned("third")], wishes)
+    assert owners == {"0": "third"}
+    assert shown(group, [owned("")], wishes) == {"0": ""}
     shown(group, [owned("owner")], wishes)
     assert group.answer("0", "owner", NOW) is Answer.CLAIM
     thief, owners = client("thief", [owned("third")], wishes)
@@ -175,23 +176,159 @@ def test_a_wish_to_an_earlier_owner_is_spent_for_good() -> None:
     assert thief.answer("0", "thief", NOW) is Answer.ASK
 
 
-def test_who_let_a_partition_go_leaves_it_to_the_thief_for_a_while() -> None:
+def test_what_was_released_for_a_thief_is_left_to_it_while_the_wish_is_open() -> None:
     wishes = [wished("thief", "owner")]
     group, _ = client("owner", [owned("owner")], wishes)
     assert group.answer("0", "owner", NOW) is Answer.KEEP
-    assert shown(group, [owned("")], wishes) == {"0": "thief"}
-    assert shown(group, [owned("")], wishes, NOW + LIMIT / 3 - 1) == {"0": "thief"}
-    assert shown(group, [owned("")], wishes, NOW + LIMIT / 3) == {"0": ""}
-    assert group.answer("0", "owner", NOW + LIMIT / 3) is Answer.CLAIM
+    other, thief = GroupHandover(LIMIT, "other"), GroupHandover(LIMIT, "thief")
+    last = NOW + LIMIT - 1
+    for now in (NOW, last):
+        released = [owned("", modified=NOW)]
+        assert shown(group, released, wishes, now) == {"0": "thief"}
+        assert shown(other, released, wishes, now) == {"0": "thief"}
+        assert shown(thief, released, wishes, now) == {"0": "thief"}
+        assert group.answer("0", "owner", now) is Answer.WAIT
+        assert other.answer("0", "other", now) is Answer.WAIT
+        assert thief.answer("0", "thief", now) is Answer.CLAIM
+    end = NOW + LIMIT
+    for me in ("owner", "other", "thief"):
+        each, owners = client(me, released, wishes, end)
+        assert owners == {"0": ""}
+        assert each.answer("0", me, end) is Answer.CLAIM
 
 
-def test_what_the_thief_gives_back_is_free_for_the_one_that_let_it_go() -> None:
+def test_the_partitions_of_an_owner_that_has_gone_are_shared_among_those_that_asked() -> None:
+    gone = NOW + LIMIT + 1
+    rows = [owned("owner", id_) for id_ in "012"]
+    wishes = [wished("thief", "owner", "0", gone - 2), wished("other", "owner", "1", gone - 2)]
+    thief = GroupHandover(LIMIT, "thief")
+    seen = thief.listed(rows, wishes, gone)
+    # The client sees what is left to those that asked as theirs, and not as expired.
+    assert [(row["owner_id"], row["last_modified_time"]) for row in seen] == [
+        ("thief", gone),
+        ("other", gone),
+        ("", NOW),
+    ]
+    answers = [thief.answer(key, "thief", gone) for key in "012"]
+    assert answers == [Answer.CLAIM, Answer.WAIT, Answer.CLAIM]
+
+
+def test_a_partition_without_a_row_is_claimed_even_if_it_is_wished_for() -> None:
+    group, _ = client("other", [], [wished("thief", "owner")])
+    assert group.answer("0", "other", NOW) is Answer.CLAIM
+
+
+def test_what_is_a_clients_own_stays_its_own_after_it_has_expired() -> None:
+    late = NOW + LIMIT + 1
+    group = GroupHandover(LIMIT, "me")
+    (row,) = group.listed([owned("me")], [], late)
+    assert (row["owner_id"], row["last_modified_time"]) == ("me", late)
+    (row,) = group.listed([owned("me")], [], NOW + LIMIT)
+    assert row["last_modified_time"] == NOW
+
+
+def test_what_the_thief_gives_back_is_free_once_its_wish_is_spent() -> None:
     wishes = [wished("thief", "owner")]
     group, _ = client("owner", [owned("owner")], wishes)
     assert group.answer("0", "owner", NOW) is Answer.KEEP
     shown(group, [owned("")], wishes)
     assert shown(group, [owned("thief")], wishes) == {"0": "thief"}
     assert shown(group, [owned("")], wishes) == {"0": ""}
+    # A client that comes later knows it by the withdrawal.
+    _, owners = client("other", [owned("")], [owned("")])
+    assert owners == {"0": ""}
+
+
+def test_a_client_withdraws_its_wishes_that_are_spent_and_what_is_void() -> None:
+    mine, other = wished("me", "owner"), wished("other", "third", "1")
+    group, _ = client("me", [owned("owner"), owned("third", "1")], [mine, other])
+    assert group.withdrawn() == {}
+    assert group.asking == {"0"}
+    shown(group, [owned("me"), owned("other", "1")], [mine, other])
+    assert group.withdrawn() == {"0": mine["etag"]}
+    assert group.withdrawn() == {}
+
+
+@pytest.mark.parametrize(("me", "withdraws"), [("thief", True), ("owner", True), ("other", False)])
+def test_a_void_wish_is_withdrawn_by_who_asked_or_has_the_partition(
+    me: str, withdraws: bool
+) -> None:
+    wish = wished("thief", "owner")
+    for now, is_void in ((NOW + 2 * LIMIT - 1, False), (NOW + 2 * LIMIT, True)):
+        group, _ = client(me, [owned("owner", modified=now)], [wish], now)
+        assert group.withdrawn() == ({"0": wish["etag"]} if is_void and withdraws else {})
+
+
+def test_a_wish_that_is_replaced_is_not_withdrawn_as_well() -> None:
+    late, wish = NOW + 2 * LIMIT, wished("thief", "owner")
+    group, _ = client("thief", [owned("owner", modified=late)], [wish], late)
+    assert group.answer("0", "thief", late) is Answer.ASK
+    assert group.asked("0") == ("owner", wish["etag"])
+    assert group.withdrawn() == {}
+    assert group.asking == {"0"}
+
+
+def test_a_client_that_leaves_asks_for_nothing_and_the_next_one_does() -> None:
+    group, _ = client("me", [owned("owner")], [])
+    group.left = "me"
+    assert group.answer("0", "me", NOW) is Answer.WAIT
+    assert group.answer("0", "its successor", NOW) is Answer.ASK
+
+
+def punctual(group: GroupHandover, until: float, rows: list[Any]) -> None:
+    """Let a client list in time, from when it last did."""
+    while group._listed_at < until:
+        shown(group, rows, [], min(group._listed_at + LIMIT / 2, until))
+
+
+def test_a_client_that_is_late_grants_others_twice_its_delay() -> None:
+    rows, delay = [owned("owner")], 2 * LIMIT
+    group, _ = client("me", rows, [])
+    assert shown(group, rows, [], NOW + delay) == {"0": "owner"}
+    assert group.answer("0", "me", NOW + delay) is Answer.ASK
+    # A client that has just started has no delay.
+    _, owners = client("other", rows, [], NOW + delay)
+    assert owners == {"0": ""}
+
+
+def test_a_client_that_comes_half_of_the_limit_later_is_in_time() -> None:
+    group, _ = client("me", [], [])
+    in_time, late = NOW + LIMIT / 2, NOW + LIMIT + 0.1
+    for now, owner in ((in_time, ""), (late, "owner")):
+        assert shown(group, [owned("owner", modified=now - LIMIT - 0.1)], [], now) == {"0": owner}
+
+
+def test_wishes_of_others_stay_open_for_a_client_that_is_late_and_its_own_answers_do_not() -> None:
+    wishes, delay = [wished("thief", "owner"), wished("thief", "me", "1")], 1.5 * LIMIT
+    rows = [owned("", modified=NOW), owned("me", "1", NOW)]
+    group, _ = client("me", rows, wishes)
+    assert shown(group, rows, wishes, NOW + delay) == {"0": "thief", "1": "me"}
+    assert group.answer("0", "me", NOW + delay) is Answer.WAIT
+    # The thief may be punctual, and take it at any time.
+    assert group.answer("1", "me", NOW + delay) is Answer.CLAIM
+
+
+def test_a_delay_is_remembered_for_a_while_and_within_limits() -> None:
+    group, _ = client("me", [owned("owner")], [])
+    late = NOW + 5 * LIMIT
+    assert shown(group, [owned("owner")], [], late) == {"0": "owner"}
+    most = [owned("owner", modified=late - 3 * LIMIT)]
+    assert shown(group, most, [], late) == {"0": "owner"}
+    assert shown(group, most, [], late + 0.1) == {"0": ""}
+    forgotten = late + 10 * LIMIT
+    punctual(group, forgotten - 1, most)
+    age = [owned("owner", modified=forgotten - 2 * LIMIT)]
+    assert shown(group, age, [], forgotten - 1) == {"0": "owner"}
+    assert shown(group, age, [], forgotten) == {"0": ""}
+
+
+def test_the_longest_delay_counts_and_a_short_one_only_as_far_as_it_goes() -> None:
+    group, _ = client("me", [], [])
+    for now in (NOW + LIMIT, NOW + 1.6 * LIMIT):
+        shown(group, [], [], now)
+    now = NOW + 1.6 * LIMIT
+    assert shown(group, [owned("owner", modified=now - 2 * LIMIT)], [], now) == {"0": "owner"}
+    assert shown(group, [owned("owner", modified=now - 2 * LIMIT - 1)], [], now) == {"0": ""}
 
 
 def test_where_wishes_cannot_be_read_nobody_is_taken_from_and_renewals_go_on() -> None:

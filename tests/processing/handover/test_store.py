@@ -115,6 +115,67 @@ def test_a_release_that_did_not_reach_the_store_is_made_up_for(rows: MemoryRows)
     assert one_round(thief, "thief", wants=True) == ["0"]
 
 
+def wishes(rows: MemoryRows) -> list[str]:
+    return [row["owner_id"] for row in MemoryCheckpointStore(rows).list_ownership(*SCOPE.wishes)]
+
+
+def test_a_wish_that_was_answered_is_withdrawn_with_the_next_one(rows: MemoryRows) -> None:
+    below, other = Counted(rows), Counted(rows)
+    owner, thief = HandoverStore(below, expires_after=60), HandoverStore(other, expires_after=60)
+    owner.claim_ownership([claim("owner", key) for key in "01"])
+    first, _ = thief.list_ownership(*SCOPE)
+    thief.claim_ownership([{**first, "owner_id": "thief"}])
+    assert wishes(rows) == ["thief>owner"]
+    result = owner.claim_ownership(list(owner.list_ownership(*SCOPE)))
+    assert [row["partition_id"] for row in result] == ["1"]
+    owner.claim_ownership([{**row, "owner_id": ""} for row in result if row["partition_id"] == "0"])
+    # What was released for it counts as its own, so it may want another one in the same round.
+    assert one_round(thief, "thief", wants=True) == ["0"]
+    other.requests.clear()
+    assert one_round(thief, "thief", wants=True) == ["0"]
+    assert other.requests == ["list", "list wishes", "claim", "claim wishes"]
+    assert wishes(rows) == ["", "thief>owner"]
+    other.requests.clear()
+    one_round(thief, "thief")
+    assert other.requests == ["list", "list wishes", "claim"]
+
+
+def test_a_client_that_stops_withdraws_what_it_has_asked_for(
+    rows: MemoryRows, caplog: pytest.LogCaptureFixture
+) -> None:
+    below = Counted(rows)
+    owner, thief = (
+        HandoverStore(MemoryCheckpointStore(rows), expires_after=60),
+        HandoverStore(below, expires_after=60),
+    )
+    owner.claim_ownership([claim("owner")])
+    one_round(thief, "thief", wants=True)
+    assert wishes(rows) == ["thief>owner"]
+    below.fails = True
+    thief.withdraw()
+    assert wishes(rows) == ["thief>owner"]
+    below.fails = False
+    thief.withdraw()
+    assert wishes(rows) == [""]
+    # A client that still balances its load while it stops asks for nothing more.
+    one_round(thief, "thief", wants=True)
+    assert wishes(rows) == [""]
+    assert one_round(owner, "owner") == ["0"]
+    below.requests.clear()
+    HandoverStore(below, expires_after=60).withdraw()
+    assert below.requests == []
+
+
+def test_only_the_wishes_of_the_client_itself_are_withdrawn(rows: MemoryRows) -> None:
+    first, second = (HandoverStore(MemoryCheckpointStore(rows), expires_after=60) for _ in "12")
+    MemoryCheckpointStore(rows).claim_ownership([claim("owner", key) for key in "01"])
+    for store, me, key in ((first, "first", "0"), (second, "second", "1")):
+        listed = [row for row in store.list_ownership(*SCOPE) if row["partition_id"] == key]
+        store.claim_ownership([{**row, "owner_id": me} for row in listed])
+    first.withdraw()
+    assert wishes(rows) == ["", "second>owner"]
+
+
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 def test_a_child_that_is_forked_while_the_parents_lock_is_held_begins_anew(
     rows: MemoryRows,

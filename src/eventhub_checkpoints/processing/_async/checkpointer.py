@@ -276,10 +276,13 @@ class Checkpointer(ClosingContext):
 
         Waits for a partition that is being closed: its events may finish within `drain_timeout`,
         and then the client releases it. (An aio client's `close` does not always wait for that.)
+        What the client of a `HandoverStore` has asked others for is withdrawn.
         """
         if not all(session.is_announced for session in self._sessions.open.values()):
             self._warn(NOT_ANNOUNCED)
         await self._watchdog.stop()
+        if isinstance(self._store, HandoverStore):
+            await self._sessions.in_background(self._store.withdraw)
         await self._sessions.close()
 
     def stats(self) -> dict[str, PartitionStats]:

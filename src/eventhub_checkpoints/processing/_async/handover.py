@@ -35,11 +35,13 @@ class Groups:
     """What the client of one process knows of its consumer groups; usually there is one.
 
     Attributes:
-        by_scope: the groups.
+        by_scope: the groups, by their folded names.
+        scopes: their names as the client spells them.
         guard: of all of them. A sync client claims in one thread, and releases in another.
     """
 
     by_scope: dict[Scope, GroupHandover] = field(default_factory=dict)
+    scopes: dict[Scope, Scope] = field(default_factory=dict)
     guard: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -85,7 +87,8 @@ class HandoverStore(WrapperStore):
 
     An owner that does not answer within `expires_after` is taken from, as without this class:
     for example, a client without a `HandoverStore`. Partitions that are released, expired or
-    without an owner are claimed at once.
+    without an owner are claimed at once, except those that another client has asked for, which are
+    left to it while its wish is open.
 
     Args:
         store: the store to use; it is not closed. One for each client, as always.
@@ -134,7 +137,9 @@ class HandoverStore(WrapperStore):
     def _group(self, scope: Scope) -> Iterator[GroupHandover]:
         groups = self._groups.value
         with groups.guard:
-            group = groups.by_scope.setdefault(scope.folded, GroupHandover(self.expires_after))
+            folded = scope.folded
+            group = groups.by_scope.setdefault(folded, GroupHandover(self.expires_after))
+            groups.scopes.setdefault(folded, scope)
             group.expires_after = self.expires_after
             yield group
 
@@ -148,7 +153,7 @@ class HandoverStore(WrapperStore):
     ) -> Iterable[dict[str, Any]]:
         """Return all ownerships of a consumer group.
 
-        A partition that a client has asked for is shown as that client's, except to its owner.
+        A partition that a client has asked for is shown as that client's, except to its live owner.
         """
         scope = Scope.checked(fully_qualified_namespace, eventhub_name, consumer_group)
         rows = await self.store.list_ownership(*scope, **kwargs)
@@ -173,9 +178,9 @@ class HandoverStore(WrapperStore):
             What was won, without the partitions that are handed over; see `ClaimResult`.
         """
         rows, claims = list(checked_rows(ownership_list)), []
-        wishes, departing = [], set[str]()
+        wishes, departing, scopes = [], set[str](), set[Scope]()
         for row in rows:
-            answer, wish = self._answer(row)
+            answer, wish = self._answer(row, scopes)
             if answer is Answer.RELEASE:
                 row = {**row, "owner_id": RELEASED}
             if answer in (Answer.KEEP, Answer.RELEASE):
@@ -187,6 +192,7 @@ class HandoverStore(WrapperStore):
         won: Rows = []
         if claims or not rows:
             won = list(await self.store.claim_ownership(claims, **kwargs))
+        wishes += self._withdrawals(scopes)
         if wishes:
             await self._ask(wishes)
         # What the client has released meanwhile, at the end of a drain, it must not open again.
@@ -197,8 +203,13 @@ class HandoverStore(WrapperStore):
         gone = [row for row in won if row["partition_id"] in departing and row["owner_id"]]
         return ClaimResult(kept, gone)
 
-    def _answer(self, claim: Any) -> tuple[Answer, dict[str, Any]]:
-        """Return what becomes of a claim, and the row of the wish that it may become."""
+    def _answer(self, claim: Any, scopes: set[Scope]) -> tuple[Answer, dict[str, Any]]:
+        """Return what becomes of a claim, and the row of the wish that it may become.
+
+        Args:
+            claim: as the client proposes it.
+            scopes: gets the group of a claim that is no release.
+        """
         try:
             scope, claimant = Scope.from_dict(claim), claim.get("owner_id")
         except InvalidRecordError:
@@ -210,6 +221,7 @@ class HandoverStore(WrapperStore):
             if claimant == RELEASED:
                 group.closed(partition_id)
                 return Answer.CLAIM, {}
+            scopes.add(scope)
             group.me = claimant
             answer = group.answer(partition_id, claimant, time.time())
             if answer is not Answer.ASK:
@@ -223,12 +235,46 @@ class HandoverStore(WrapperStore):
         with self._group(Scope.from_dict(row)) as group:
             return row["partition_id"] in group.released
 
+    def _withdrawals(self, scopes: Iterable[Scope]) -> Rows:
+        """Return the rows that end the wishes of these groups that nobody needs any more."""
+        rows: Rows = []
+        for scope in scopes:
+            with self._group(scope) as group:
+                over = group.withdrawn()
+            rows += [Wish.withdrawal(scope.wishes, *each) for each in over.items()]
+        return rows
+
     async def _ask(self, wishes: Rows) -> None:
         try:
             await self.innermost.claim_ownership(wishes)
         except Exception as error:
-            ids = ", ".join(wish["partition_id"] for wish in wishes)
-            log.warning("the owners of partitions %s could not be asked: %r", ids, error)
+            asked = ", ".join(wish["partition_id"] for wish in wishes if wish["owner_id"])
+            if asked:
+                log.warning("the owners of partitions %s could not be asked: %r", asked, error)
+            else:  # those of a consumer that is gone end by themselves, and any round tries again
+                log.debug("wishes could not be withdrawn: %r", error)
+
+    async def withdraw(self) -> None:
+        """Withdraw what this store's client has asked for, and ask for nothing more.
+
+        For a client that stops: nobody waits for it then. `EventProcessor.stop` and
+        `Checkpointer.close` do this. Without it, a partition that is released for the client stays
+        unclaimed until its wish ends, `expires_after` after it was written. What goes wrong is
+        logged.
+        """
+        groups = self._groups.value
+        with groups.guard:
+            asking = []
+            for folded, group in groups.by_scope.items():
+                group.left = group.me
+                if group.asking:
+                    asking.append((groups.scopes[folded], group.me))
+        for scope, me in asking:
+            rows = await self._list_wishes(scope) or []
+            mine = [row for row in rows if (wish := Wish.from_row(row)) and wish.asker == me]
+            if mine:
+                ends = (Wish.withdrawal(scope.wishes, w["partition_id"], w["etag"]) for w in mine)
+                await self._ask(list(ends))
 
     async def update_checkpoint(self, checkpoint: Mapping[str, Any], **kwargs: Any) -> None:
         """Store how far a partition was processed.

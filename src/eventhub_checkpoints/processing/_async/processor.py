@@ -295,6 +295,7 @@ class EventProcessor(ContextGuard):
             raise TimeoutError(f"the processor did not stop within {timeout:g} s")
         await callbacks.stop_watching()
         await callbacks.store.give_back()
+        await callbacks.withdraw()
         await callbacks.sessions.close()
         await self._close(client)
         self._receive_loop.end()

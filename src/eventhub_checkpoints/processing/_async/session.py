@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextvars import ContextVar
 from functools import partial
 from operator import attrgetter
@@ -390,6 +390,13 @@ class PartitionSessions:
             each for each in self.open.values() if partition_id in (None, each.partition_id)
         ]
         return await self.writer.flush_all(sessions, self._write_timeout)
+
+    async def in_background(self, function: Callable[..., Awaitable[None]], *args: object) -> None:
+        """Call a function that does not raise; `close` waits for it, within its time."""
+        try:
+            self.writer.begin(function, *args)
+        except RuntimeError:  # no thread can be started during interpreter shutdown
+            await function(*args)
 
     async def close(self) -> None:
         """Write what is finished, and end all sessions for good.

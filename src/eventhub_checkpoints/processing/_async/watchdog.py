@@ -4,7 +4,6 @@ It collects the facts, asks the hub, and does what `on_stall` says; `PartitionWa
 """
 
 import logging
-import math
 import time
 from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import dataclass, replace
@@ -24,7 +23,7 @@ from eventhub_checkpoints.processing._async.receive_loop import (
     to_the_end,
 )
 from eventhub_checkpoints.processing._async.session import PartitionSession
-from eventhub_checkpoints.processing.stall import ASKING, Facts, PartitionWatch, Stall
+from eventhub_checkpoints.processing.stall import ASKING, Facts, PartitionWatch, Reopenings, Stall
 
 log = logging.getLogger("eventhub_checkpoints")
 
@@ -90,6 +89,11 @@ class Watched:
     session: PartitionSession | None = None
     client: Any = None
 
+    @property
+    def name(self) -> Hashable:
+        """Identifies the partition, also when it is opened again."""
+        return self.key if self.session is None else self.session.key
+
 
 def drained(watched: list[Watched]) -> list[Watched]:
     """Return the partitions, where those whose client drains after it was closed are ending.
@@ -129,7 +133,7 @@ class Watchdog:
         self._background = Background(self._run)
         self._watches: dict[Hashable, PartitionWatch] = {}
         self._arrivals_before: dict[Hashable, dict[Hashable, int]] = {}
-        self._reopened_at: dict[Hashable, float] = {}
+        self._reopenings: dict[Hashable, Reopenings] = {}
         self._questions: dict[object, float] = {}
         self._silent_since: float | None = None
 
@@ -171,7 +175,6 @@ class Watchdog:
         for key in [key for key in self._watches if key not in keys]:
             del self._watches[key]
             self._arrivals_before.pop(key, None)
-            self._reopened_at.pop(key, None)
         before = {key: watch.stall for key, watch in self._watches.items()}
         silent_since = self._unanswered_since()
         for each in watched:
@@ -232,13 +235,15 @@ class Watchdog:
 
     def _tell(self, each: Watched, before: Stall | None, now: float) -> None:
         """Report a stall that is new or over, and reopen the link of one that lasts."""
-        stall = self._watches[each.key].stall
+        stall, reached = self._watches[each.key].stall, each.facts.reached
         if each.session is not None:
             each.session.stall = stall
+        reopenings = self._reopenings.get(each.name)
+        if reopenings is not None and reopenings.is_over(reached):
+            del self._reopenings[each.name]
         if stall is None:
             if before is not None:
                 log.warning("partition %s goes on", each.partition_id)
-            self._reopened_at.pop(each.key, None)
             return
         if before is None or before.where != stall.where:
             log.error("%s", stall)
@@ -246,10 +251,11 @@ class Watchdog:
                 each.session.progress.tally.stalls += 1
             if callable(self._on_stall):
                 self._begin(self._call, self._on_stall, stall)
+        if self._on_stall != "reopen" or stall.where != "link":
+            return
         assert self._limit is not None
-        last = self._reopened_at.get(each.key, -math.inf)
-        if self._on_stall == "reopen" and stall.where == "link" and now - last >= self._limit:
-            self._reopened_at[each.key] = now
+        reopenings = self._reopenings.setdefault(each.name, Reopenings(self._limit))
+        if reopenings.is_due(reached, now):
             log.warning("partition %s is opened again", each.partition_id)
             self._let_go(each)
 

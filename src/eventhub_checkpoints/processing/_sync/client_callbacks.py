@@ -27,7 +27,7 @@ from eventhub_checkpoints.errors import (
 from eventhub_checkpoints.processing._sync.checkpoint_writer import CheckpointWriter
 from eventhub_checkpoints.processing._sync.dispatcher import PartitionHandler, ProcessorRun
 from eventhub_checkpoints.processing._sync.handover import HandoverStore, is_handing_over
-from eventhub_checkpoints.processing._sync.receive_loop import as_handler
+from eventhub_checkpoints.processing._sync.receive_loop import as_handler, let_links_open
 from eventhub_checkpoints.processing._sync.session import PartitionSessions, names_of
 from eventhub_checkpoints.processing._sync.start_position_store import (
     AT_START,
@@ -124,10 +124,7 @@ class ClientCallbacks:
 
     def in_background(self, function: Callable[..., None], *args: object) -> None:
         """Call a function in the background; the end of the sessions waits for it."""
-        try:
-            self.sessions.writer.begin(function, *args)
-        except RuntimeError:  # no thread can be started during interpreter shutdown
-            function(*args)
+        self.sessions.in_background(function, *args)
 
     def stop(self) -> None:
         """Start nothing more: no claim, no batch, no further attempt."""
@@ -282,6 +279,17 @@ class ClientCallbacks:
         is_over = self.store.listed_at > last or now - last > max(seconds, ROUND)
         return not is_over and now - first > seconds
 
+    @property
+    def used_store(self) -> CheckpointStore:
+        """Return the outermost store of the client, as far as it is known."""
+        return self._store_below if self.is_ready else self.client_store
+
+    def withdraw(self) -> None:
+        """Withdraw what the client has asked others for; the end of the sessions waits for it."""
+        store = self.used_store
+        if isinstance(store, HandoverStore):
+            self.in_background(store.withdraw)
+
     def stop_watching(self) -> None:
         """Stop checking for events."""
         self._watch.stop(ENDING)
@@ -325,6 +333,7 @@ class ClientCallbacks:
         if events and not self._has_received:
             self._has_received, self._silent_since = True, None
         if not self.store.is_stopping and not self._has_other_store(context):
+            let_links_open()
             self._handler(context).receive(events)
 
     def on_close(self, context: PartitionContext, reason: CloseReason) -> None:
@@ -347,8 +356,7 @@ class ClientCallbacks:
         session, sessions = handler.session, self.sessions
         seconds = self._options.drain_timeout
         end = sessions.drained_by(session, seconds) if stops else time.monotonic() + seconds
-        client_store = self._store_below if self.is_ready else self.client_store
-        hands_over = is_handing_over(client_store, handler.context)
+        hands_over = is_handing_over(self.used_store, handler.context)
         is_safe = stops or hands_over or sessions.writer.goes_forward_only
         flushes = self._options.save and is_safe
         try:

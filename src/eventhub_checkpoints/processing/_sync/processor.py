@@ -295,6 +295,7 @@ class EventProcessor(ContextGuard):
             raise TimeoutError(f"the processor did not stop within {timeout:g} s")
         callbacks.stop_watching()
         callbacks.store.give_back()
+        callbacks.withdraw()
         callbacks.sessions.close()
         self._close(client)
         self._receive_loop.end()

@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from eventhub_checkpoints._shared._sync.client_check import called
-from eventhub_checkpoints._shared.client import handled_context, place_of
+from eventhub_checkpoints._shared.client import calling_loop, handled_context, open_links, place_of
 from eventhub_checkpoints._shared.signals import on_stop_signals
 
 if TYPE_CHECKING:
@@ -23,6 +23,17 @@ T = TypeVar("T")
 def to_the_end(function: Callable[..., T], *args: Any, seconds: float | None = None) -> T:
     """Call the function; a thread cannot be cancelled."""
     return function(*args)
+
+
+OPENING = 0.2
+"""Seconds for which a batch waits for links that are being opened: as the client waits for an idle
+partition, by default.
+"""
+
+
+def let_links_open() -> None:
+    """Let links of the client go on opening, before the handler that it calls here."""
+    open_links(calling_loop(), OPENING)
 
 
 HANDLER: ContextVar[object] = ContextVar("eventhub_checkpoints_handler", default=None)

@@ -390,6 +390,13 @@ class PartitionSessions:
         ]
         return self.writer.flush_all(sessions, self._write_timeout)
 
+    def in_background(self, function: Callable[..., None], *args: object) -> None:
+        """Call a function that does not raise; `close` waits for it, within its time."""
+        try:
+            self.writer.begin(function, *args)
+        except RuntimeError:  # no thread can be started during interpreter shutdown
+            function(*args)
+
     def close(self) -> None:
         """Write what is finished, and end all sessions for good.
 
