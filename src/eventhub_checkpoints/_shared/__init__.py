@@ -7,6 +7,7 @@
   them.
 - `deadline`: time that the current call has left, and pauses between attempts. `workers`: threads
   that make the calls of the main thread.
+- `connection_errors`: why there is no connection, by the error of any driver.
 - `per_process`: state that a forked child does not share with its parent.
 - `start_position`: where a stream starts.
 - `client`: the official client: its private attributes, its errors, and guards against the wrong

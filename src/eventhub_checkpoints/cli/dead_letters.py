@@ -102,7 +102,8 @@ def open_letters(source: str | None, target: Target, through: str | None) -> Ite
         # Imported here: only a table needs SQLAlchemy.
         from eventhub_checkpoints.sql import DeadLetterTable
 
-        with DeadLetterTable(source, timeout=target.timeout) as table:
+        limits = {"timeout": target.timeout, "reach_timeout": target.reach_timeout}
+        with DeadLetterTable(source, **limits) as table:
             yield table
     elif is_hub(source):
         hub = hub_of(source, target)

@@ -9,7 +9,7 @@ from typing import Any
 from azure.eventhub import EventData, EventHubConsumerClient
 from azure.eventhub.amqp import AmqpAnnotatedMessage, AmqpMessageBodyType
 
-from eventhub_checkpoints._shared.client import is_final, reason
+from eventhub_checkpoints._shared.client import Failure, failure_of, reason
 from eventhub_checkpoints.receive.address import Stream
 from eventhub_checkpoints.receive.amqp.private_parts import note_errors
 from eventhub_checkpoints.receive.columns import (
@@ -160,10 +160,11 @@ class EventStream(Stream):
             self._put(error)
 
     def _note(self, error: Exception) -> None:
-        """Keep an error that the client retries; raise one that it would retry for ever."""
+        """Keep an error that the client retries; end with one that it would retry for ever."""
         self._trouble = reason(error)
-        if is_final(error):
-            raise error
+        if failure_of(error) is Failure.REFUSED:
+            # Raised, the client would log it, with a position that may hold a secret.
+            self._put(error)
 
     def _put_events(self, events: Sequence[EventData]) -> None:
         self._trouble = ""

@@ -230,6 +230,8 @@ class OfficialConnection:
         except Exception as raised:
             public = raised
         self._close(transport)
+        if public is not error:
+            public.__cause__ = error
         return public
 
     def interrupt(self) -> None:
