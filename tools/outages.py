@@ -41,6 +41,7 @@ from eventhub_checkpoints.cli.app import app
 from eventhub_checkpoints.localhub import LocalHub
 from eventhub_checkpoints.localhub.tls import SelfMadeAuthority
 from eventhub_checkpoints.receive import HubAddress, OffsetRange, ReadSettings
+from eventhub_checkpoints.receive.ranges import ReceivePath
 from eventhub_checkpoints.send import SendSettings
 from eventhub_checkpoints.send.arrow import send_batches
 from tcp_servers import HOST, Passage
@@ -310,7 +311,7 @@ def driver_at_start(place: Place) -> Prepared:
     return act
 
 
-def task(place: Place, path: str = "auto") -> Prepared:
+def task(place: Place, path: ReceivePath = "auto") -> Prepared:
     """Read ranges as a task of Spark does, over a connection that another task used before."""
     from eventhub_checkpoints.spark.source.batches import RangeTask, read_task
 
@@ -365,7 +366,7 @@ def sink(place: Place, path: str = "auto") -> Prepared:
     return act
 
 
-def arrow_reading(place: Place, path: str) -> Prepared:
+def arrow_reading(place: Place, path: ReceivePath) -> Prepared:
     """Read the hub with `read_batches`."""
 
     def act(result: Result) -> None:
@@ -468,7 +469,7 @@ CALLS = ("create", "verify", "list", "write")
 STORE_CALLERS = [f"{name} {call}" for name, call in product(STORES, CALLS)]
 
 
-def store_call(name: str, call: str, fault: str, stack: ExitStack) -> tuple[Gate, Prepared]:
+def store_call(name: str, call: str, *, stack: ExitStack) -> tuple[Gate, Prepared]:
     """Return a gate in front of a server, and a call of a store behind it."""
     place = stack.enter_context(stack.enter_context(BACKENDS[name]()).place())
     address = urlsplit(place.url)
@@ -532,7 +533,7 @@ def try_one(caller: str, fault: str, seconds: float) -> Result:
             place = stack.enter_context(opened(fault))
             gate, act = place.gate, HUB_CALLERS[caller](place)
         else:
-            gate, act = store_call(*caller.split(), fault, stack)
+            gate, act = store_call(*caller.split(), stack=stack)
         logging.getLogger("eventhub_checkpoints").addHandler(lines)
         if fault in AWAY:
             gate.fail(fault)

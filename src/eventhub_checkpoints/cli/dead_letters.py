@@ -102,8 +102,8 @@ def open_letters(source: str | None, target: Target, through: str | None) -> Ite
         # Imported here: only a table needs SQLAlchemy.
         from eventhub_checkpoints.sql import DeadLetterTable
 
-        limits = {"timeout": target.timeout, "reach_timeout": target.reach_timeout}
-        with DeadLetterTable(source, **limits) as table:
+        timeout, reach_timeout = target.timeout, target.reach_timeout
+        with DeadLetterTable(source, timeout=timeout, reach_timeout=reach_timeout) as table:
             yield table
     elif is_hub(source):
         hub = hub_of(source, target)

@@ -401,6 +401,7 @@ class HubStream(Stream):
             prefetch=prefetch,
             until=self._until,
             owner_level=self._settings.owner_level,
+            outage=self._outage,
         )
 
     def _fall_back(self, error: FastPathError) -> Stream:

@@ -247,9 +247,9 @@ class ManagementQueries(HubQueries):
         refused = answers.add(received)
         self._answered_at = time.monotonic()
         if refused is not None:
-            error = link.error_of(refused)
+            refusal = link.error_of(refused)
             # A partition that the hub has is missing only while it moves.
-            return error if HUB in answers.missing else EventHubError(reason(error))
+            return refusal if HUB in answers.missing else EventHubError(reason(refusal))
         if answers.missing:
             self._disconnect()
         return None
