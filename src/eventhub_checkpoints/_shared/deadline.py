@@ -10,11 +10,11 @@ LONGEST_SECONDS = 60.0
 """Limit for one request of a call without a deadline."""
 NO_TIME = "no time was left for this request"
 
-REACH_TIMEOUT = 5.0
+UNREACHABLE_TIMEOUT = 5.0
 """Seconds for which a person waits for a server that refuses connections or is not known."""
 
 _deadline: ContextVar[float] = ContextVar("eventhub_checkpoints_deadline", default=math.inf)
-_reach_timeout: ContextVar[float] = ContextVar("eventhub_checkpoints_reach", default=math.inf)
+_unreachable_timeout: ContextVar[float] = ContextVar("eventhub_checkpoints_reach", default=math.inf)
 
 
 def seconds_left() -> float:
@@ -46,7 +46,7 @@ def limit_reaching(seconds: float) -> None:
 
     Only for code inside of a `bounded_context`.
     """
-    _reach_timeout.set(seconds)
+    _unreachable_timeout.set(seconds)
 
 
 def unreached() -> float:
@@ -55,8 +55,8 @@ def unreached() -> float:
     The deadline of the current call is brought forward if `limit_reaching` has said so. Only for
     code inside of a `bounded_context`.
     """
-    if not math.isinf(_reach_timeout.get()):
-        _deadline.set(min(_deadline.get(), time.monotonic() + _reach_timeout.get()))
+    if not math.isinf(_unreachable_timeout.get()):
+        _deadline.set(min(_deadline.get(), time.monotonic() + _unreachable_timeout.get()))
     return seconds_left()
 
 

@@ -30,14 +30,14 @@ class Settings:
     keep_unconfirmed: float = 30.0
     max_concurrency: int = 32
     on_stale: Literal["log", "raise"] = "log"
-    reach_timeout: float | None = None
+    unreachable_timeout: float | None = None
 
     def __post_init__(self) -> None:
         require_seconds("operation_timeout", self.operation_timeout)
         require_seconds("write_timeout", self.write_timeout)
         require_seconds("keep_unconfirmed", self.keep_unconfirmed, or_zero=True)
-        if self.reach_timeout is not None:
-            require_seconds("reach_timeout", self.reach_timeout)
+        if self.unreachable_timeout is not None:
+            require_seconds("unreachable_timeout", self.unreachable_timeout)
         limit, on_stale = self.max_concurrency, self.on_stale
         is_limit = is_count(limit) and limit <= MOST_CONCURRENT
         require("max_concurrency", limit, is_limit, f"a whole number, 1 to {MOST_CONCURRENT}")
@@ -113,7 +113,7 @@ class StoreSettings(TypedDict, total=False):
             32.
         on_stale: `"log"` a checkpoint that would go back, or `"raise"` `StaleCheckpointError`.
             Default: `"log"`.
-        reach_timeout: seconds for which a call tries to connect to a server that refuses the
+        unreachable_timeout: seconds for which a call tries to connect to a server that refuses the
             connection or whose name cannot be resolved, counted from the first time. Default: 5
             for `create` and `verify`; the other calls have their own time limits only.
     """
@@ -123,7 +123,7 @@ class StoreSettings(TypedDict, total=False):
     keep_unconfirmed: float
     max_concurrency: int
     on_stale: Literal["log", "raise"]
-    reach_timeout: float
+    unreachable_timeout: float
 
 
 LONGEST_OPTION = 40

@@ -16,7 +16,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 from platformdirs import user_config_path
 
-from eventhub_checkpoints._shared.deadline import REACH_TIMEOUT
+from eventhub_checkpoints._shared.deadline import UNREACHABLE_TIMEOUT
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints._shared.settings import nearest_first
 from eventhub_checkpoints.abilities import FullCheckpointStore
@@ -59,8 +59,8 @@ class Target:
         credential: name of a class of azure-identity, for a hub named by its address.
         expires_after: seconds after which an ownership that was not renewed counts as expired.
         timeout: seconds for the queries to the hub, and for each call of the store.
-        reach_timeout: seconds for which they try to connect to a server that refuses connections
-            or is not known.
+        unreachable_timeout: seconds for which they try to connect to a server that refuses
+            connections or is not known.
     """
 
     store: str | Mapping[str, Any] | None = field(default=None, repr=False)
@@ -69,7 +69,7 @@ class Target:
     credential: str = DEFAULT_CREDENTIAL
     expires_after: float = EXPIRES_AFTER
     timeout: float = OPERATION_TIMEOUT
-    reach_timeout: float = REACH_TIMEOUT
+    unreachable_timeout: float = UNREACHABLE_TIMEOUT
 
     @contextmanager
     def open_store(self) -> Iterator[FullCheckpointStore]:
@@ -80,7 +80,10 @@ class Target:
         """
         if self.store is None:
             raise ConfigurationError(NO_STORE)
-        limits = {"operation_timeout": self.timeout, "reach_timeout": self.reach_timeout}
+        limits = {
+            "operation_timeout": self.timeout,
+            "unreachable_timeout": self.unreachable_timeout,
+        }
         with open_store(self.store, **limits) as store:
             yield store
 
@@ -98,7 +101,7 @@ class Target:
         else:
             names = self._names(self.hub)
             address = HubAddress.from_credential(*names, self.credential, self.group)
-        return replace(address, reach_timeout=self.reach_timeout)
+        return replace(address, unreachable_timeout=self.unreachable_timeout)
 
     def address_of(self, group: str | None) -> HubAddress:
         """Return the address of the hub as read by another consumer group.
@@ -191,7 +194,7 @@ OPTIONS: dict[str, Any] = {
             min=0.001,
             metavar="SECONDS",
             help=f"Time to wait for an answer. [default: {OPERATION_TIMEOUT:g}; "
-            f"{REACH_TIMEOUT:g} for a server that refuses connections or is not known]",
+            f"{UNREACHABLE_TIMEOUT:g} for a server that refuses connections or is not known]",
         ),
     ],
     "profile": Annotated[
@@ -308,7 +311,7 @@ def read_target(*, profile: str | None, **options: Any) -> Target:
     chosen = read_profile(profile) if profile else {}
     chosen |= {name: value for name, value in options.items() if value is not None}
     # Whoever names a time wants to wait that long, also for a server that is about to start.
-    return Target(**chosen, reach_timeout=chosen.get("timeout", REACH_TIMEOUT))
+    return Target(**chosen, unreachable_timeout=chosen.get("timeout", UNREACHABLE_TIMEOUT))
 
 
 def read_profile(name: str) -> dict[str, Any]:

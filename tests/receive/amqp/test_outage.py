@@ -185,7 +185,9 @@ def test_a_refused_connection_has_a_limit_of_its_own(clock: Clock) -> None:
     for error, least, most in ((REFUSED, 2.0, 5.0), (BUSY, 57.0, 60.0)):
         clock.now = 0.0
         with pytest.raises(EventHubError):
-            Outage("ns/orders", 60.0, reach_timeout=5.0).wait_out(Server(clock, 1e9, error).ask)
+            Outage("ns/orders", 60.0, unreachable_timeout=5.0).wait_out(
+                Server(clock, 1e9, error).ask
+            )
         assert least < clock.now < most
 
 

@@ -89,8 +89,8 @@ class HubAddress(Address):
             client's retries are; `retry_total`, if it is here, limits the repetitions in a row.
         credential: from which `credential_of` creates the credential when a client is opened. ""
             where there is a connection string or a credential object.
-        reach_timeout: seconds for which a refused connection or an unknown host is tried again.
-            None: as long as the time limit of what needs the hub.
+        unreachable_timeout: seconds for which a refused connection or an unknown host is tried
+            again. None: as long as the time limit of what needs the hub.
     """
 
     fully_qualified_namespace: str
@@ -99,7 +99,7 @@ class HubAddress(Address):
     connection_string: str = field(repr=False)
     settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
     credential: CredentialName = field(default="", repr=False)
-    reach_timeout: float | None = None
+    unreachable_timeout: float | None = None
 
     @classmethod
     def from_connection_string(
@@ -199,7 +199,9 @@ class HubAddress(Address):
     def outage(self, what: str, seconds: float) -> Outage:
         """Return what waits out an outage of the hub; see `Outage`."""
         retry_total = self.settings.get("retry_total")
-        return Outage(what, seconds, reach_timeout=self.reach_timeout, retry_total=retry_total)
+        return Outage(
+            what, seconds, unreachable_timeout=self.unreachable_timeout, retry_total=retry_total
+        )
 
     def open_client(self, **settings: Any) -> EventHubConsumerClient:
         """Open a client of the hub; the caller closes it. `settings` override the address's."""

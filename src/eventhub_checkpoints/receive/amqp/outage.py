@@ -27,7 +27,7 @@ class Outage:
     Args:
         what: what is waited for, such as `partition 0 of NAMESPACE/HUB`.
         seconds: how long an outage may last.
-        reach_timeout: the same for refused connections and unknown hosts; default: `seconds`.
+        unreachable_timeout: the same for refused connections and unknown hosts; default: `seconds`.
         retry_total: maximum number of failures in a row; None: only time counts.
     """
 
@@ -36,11 +36,13 @@ class Outage:
         what: str,
         seconds: float,
         *,
-        reach_timeout: float | None = None,
+        unreachable_timeout: float | None = None,
         retry_total: int | None = None,
     ) -> None:
         self._what, self._seconds, self._retry_total = what, seconds, retry_total
-        self._reach_timeout = seconds if reach_timeout is None else min(reach_timeout, seconds)
+        self._unreachable_timeout = (
+            seconds if unreachable_timeout is None else min(unreachable_timeout, seconds)
+        )
         self._since: float | None = None
         self._failures = 0
         self._is_said = False
@@ -72,7 +74,7 @@ class Outage:
         failure, now = failure_of(error), time.monotonic()
         if self._since is None:
             self._since = now if began is None else began
-        seconds = self._reach_timeout if failure is Failure.UNREACHED else self._seconds
+        seconds = self._unreachable_timeout if failure is Failure.UNREACHED else self._seconds
         wait = pause(self._failures, self._since + seconds - now, random.random())
         is_last = self._retry_total is not None and self._failures >= self._retry_total
         self._failures += 1

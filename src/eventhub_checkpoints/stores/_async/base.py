@@ -81,7 +81,7 @@ class BaseCheckpointStore(OwnershipMethods, CheckpointMethods, ClosingContext, C
 
         Raises:
             StoreUnavailableError: no answer within `operation_timeout`; or the connection was
-                refused, or the host's name not known, for 5 s (see `reach_timeout`).
+                refused, or the host's name not known, for 5 s (see `unreachable_timeout`).
             StoreAccessError: the backend refused access.
             StoreNotReadyError: the container, table or keyspace does not exist.
         """

@@ -20,7 +20,7 @@ from typing import ClassVar, TypeVar, Unpack
 from eventhub_checkpoints._shared._sync import compat
 from eventhub_checkpoints._shared.connection_errors import why_unreached
 from eventhub_checkpoints._shared.deadline import (
-    REACH_TIMEOUT,
+    UNREACHABLE_TIMEOUT,
     WORTHWHILE,
     limit_reaching,
     pause,
@@ -205,15 +205,15 @@ class HookRunner(Hooks):
         Raises:
             StoreAccessError: the backend refused access.
             StoreUnavailableError: no answer within `operation_timeout`; or the connection was
-                refused, or the host's name not known, for 5 s (see `reach_timeout`).
+                refused, or the host's name not known, for 5 s (see `unreachable_timeout`).
         """
         self.creates, self._is_open = True, False
         compat.uninterrupted(self.settings.operation_timeout, self._awaited, self._ready)
 
     def _awaited(self, call: Callable[[], None]) -> None:
         """Make a call that a person, or the start of a program, waits for."""
-        if self.settings.reach_timeout is None:
-            limit_reaching(REACH_TIMEOUT)
+        if self.settings.unreachable_timeout is None:
+            limit_reaching(UNREACHABLE_TIMEOUT)
         call()
 
     def close(self) -> None:
@@ -316,9 +316,9 @@ class HookRunner(Hooks):
             attempts += 1
 
     def _say_unreached(self, error: StoreUnavailableError) -> None:
-        """Log once until the next success that there is no connection; see `reach_timeout`."""
-        if self.settings.reach_timeout is not None:
-            limit_reaching(self.settings.reach_timeout)
+        """Log once until the next success that there is no connection, and limit the call."""
+        if self.settings.unreachable_timeout is not None:
+            limit_reaching(self.settings.unreachable_timeout)
         left = unreached()
         if not self._is_unreached:
             self._is_unreached = True

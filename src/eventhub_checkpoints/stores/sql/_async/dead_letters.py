@@ -31,7 +31,7 @@ class DeadLetterTable(ClosingContext):
         credential: as for it.
         entra: as for it.
         timeout: seconds for each call, in which it is tried again if the database is unavailable.
-        reach_timeout: as for it.
+        unreachable_timeout: as for it.
 
     Raises:
         ConfigurationError: an argument is invalid.
@@ -47,12 +47,12 @@ class DeadLetterTable(ClosingContext):
         credential: Any = None,
         entra: bool = False,
         timeout: float = 30.0,
-        reach_timeout: float | None = None,
+        unreachable_timeout: float | None = None,
     ) -> None:
         require_seconds("timeout", timeout)
         settings: StoreSettings = {"operation_timeout": timeout, "write_timeout": timeout}
-        if reach_timeout is not None:
-            settings["reach_timeout"] = reach_timeout
+        if unreachable_timeout is not None:
+            settings["unreachable_timeout"] = unreachable_timeout
         self._store = DeadLetters(
             url_or_engine,
             namespace=namespace,
