@@ -233,6 +233,7 @@ FORGETFUL = (
     "receive/test_refusals.py",
     "send/test_sending.py",
     "spark/test_network.py",
+    "spark/test_outages.py",
     "stores/sdk",
     "ui",
 )

@@ -55,7 +55,10 @@ STORES_HUBS_AND_GROUPS = [
     ),
     Mistake("lag --hub orders", "the hub is 'orders'; expected a connection string"),
     Mistake("lag --hub Endpoint=sb://ns", "the connection string is malformed"),
-    Mistake(f"lag --hub '{UNREACHABLE}' --timeout 0.5", "and the way there open? Failed to"),
+    Mistake(
+        f"lag --hub '{UNREACHABLE}' --timeout 0.5",
+        "the connection was refused: check host and port",
+    ),
     Mistake("lag --hub HUB'x' --timeout 0.5", "has no event hub 'ordersx'"),
     Mistake("lag --hub ns/orders --credential Nothing", "the credential is not a name"),
     Mistake("lag --hub ns/orders", "needs its package: python -m pip install azure-identity"),

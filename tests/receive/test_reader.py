@@ -31,7 +31,7 @@ class ScriptedStream:
     A number instead is reported as reached, and nothing is delivered.
     """
 
-    reached, trouble = 0, ""
+    reached, trouble, is_away = 0, "", False
 
     def __init__(self, script):
         self.script = script

@@ -150,7 +150,7 @@ def five_readers(hub):
 
 @pytest.mark.parametrize("path", ["fast", "public"])
 def test_the_last_refusal_explains_a_silence_that_is_shorter_than_the_retries(hub, path):
-    patient = address_of(hub, retry_total=1000, retry_backoff_factor=0.05, retry_backoff_max=0.05)
+    patient = address_of(hub)
 
     with five_readers(hub):
         error = refusal(patient, HubUnavailableError, path, open_stream=until_trouble(patient))
@@ -158,7 +158,7 @@ def test_the_last_refusal_explains_a_silence_that_is_shorter_than_the_retries(hu
 
 
 def test_a_refusal_that_stays_is_ours_after_the_retries(hub):
-    brief = address_of(hub, retry_total=1, retry_backoff_factor=0.01)
+    brief = address_of(hub, retry_total=1)
     with five_readers(hub):
         error = refusal(brief, HubUnavailableError, "fast")
     assert str(error).startswith(f"partition 0 of {brief} cannot be read: Exceeded the maximum")

@@ -34,7 +34,7 @@ def hub(server: LocalHub) -> Iterator[LocalHub]:
 @pytest.fixture
 def address(hub: LocalHub) -> HubAddress:
     text = hub.connection_string("orders")
-    return HubAddress.from_connection_string(text, retry_backoff_factor=0.01)
+    return HubAddress.from_connection_string(text)
 
 
 @pytest.fixture

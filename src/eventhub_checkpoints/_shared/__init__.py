@@ -8,6 +8,7 @@
   them.
 - `deadline`: time that the current call has left, and pauses between attempts. `workers`: threads
   that make the calls of the main thread.
+- `connection_errors`: why there is no connection, by the error of any driver.
 - `per_process`: state that a forked child does not share with its parent.
 - `start_position`: where a stream starts, and whether a hub accepts an offset. `offset_words`: the
   words that stand in place of one.

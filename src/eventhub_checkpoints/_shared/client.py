@@ -10,17 +10,21 @@ Source: azure-eventhub 5.12.0 to 5.15.1; errors: `exceptions.py`, `_transport/_p
 
 import inspect
 import logging
+import re
 import sys
 import time
 from collections.abc import Callable
+from enum import Enum, auto
 from types import FrameType
 from typing import Any, NamedTuple
 
+from eventhub_checkpoints._shared.connection_errors import is_untrusted, why_unreached
 from eventhub_checkpoints._shared.settings import kind_of
 from eventhub_checkpoints.errors import (
     CheckpointStoreError,
     ConfigurationError,
     HubUnavailableError,
+    InvalidCheckpointError,
 )
 from eventhub_checkpoints.records import Scope
 
@@ -222,16 +226,73 @@ def newest_known(context: Any) -> int | None:
 
 NOT_FOUND, STOLEN, NO_CONNECTION = "not-found", "link:stolen", "socket-error"
 UNAUTHORIZED, OUT_OF_RANGE = "unauthorized-access", "argument-out-of-range"
+NO_SUCH_POSITION = ("argument-error", "invalid-offset")
 """Error conditions of the client."""
+
+REFUSALS = (
+    *(NOT_FOUND, STOLEN, UNAUTHORIZED, OUT_OF_RANGE, *NO_SUCH_POSITION),
+    *("message-size-exceeded", "not-allowed"),
+)
+"""Conditions under which the same request would be refused again."""
 
 PROXY_REFUSES = "via proxy status: 407"
 """How websocket-client reports that an HTTP proxy wants a password."""
 
+TOKEN_REFUSED = re.compile(r"Status code: (\d+|None)")
+"""Answer to a token, in an `AuthenticationError`; it also stands for the client's own time limit
+and for a proxy's name that does not resolve.
 
-def is_final(error: Exception) -> bool:
-    """Return whether a receiver that got this error would get it again at once."""
-    condition = str(getattr(error, "error", None))
-    return any(each in condition for each in (NOT_FOUND, STOLEN, OUT_OF_RANGE))
+Source: azure-eventhub 5.15.1, `_pyamqp/error.py`, `TokenAuthFailure`.
+"""
+NO_WEBSOCKET = "Failed to authenticate the connection"
+"""How the client reports a name that its WebSocket could not resolve.
+
+Source: azure-eventhub 5.15.1, `_pyamqp/_transport.py`, `WebSocketTransport.connect`.
+"""
+BUSY = (408, 429)
+
+
+class Failure(Enum):
+    """What an error of the client says of the hub."""
+
+    REFUSED = auto()
+    """It answers, or a proxy does, and the same request would be refused again."""
+    UNREACHED = auto()
+    """There is no connection to it."""
+    UNANSWERED = auto()
+    """It is mute or busy, or has ended the connection."""
+
+
+def failure_of(error: Exception) -> Failure:
+    """Return whether a hub has refused a request, or could not be reached, or did not answer."""
+    condition, message = str(getattr(error, "error", None)), str(error)
+    if type(error).__name__ == "AuthenticationError":
+        status = token_status(error)
+        if status is not None or UNAUTHORIZED in condition:
+            is_busy = status is not None and (status in BUSY or status >= 500)
+            return Failure.UNANSWERED if is_busy else Failure.REFUSED
+        return Failure.UNREACHED if NO_WEBSOCKET in message else Failure.UNANSWERED
+    has_answered = condition.endswith(REFUSALS) or PROXY_REFUSES in message
+    if has_answered or is_untrusted(error) or is_token_refused(error):
+        return Failure.REFUSED
+    if isinstance(error, FileNotFoundError):  # of certificates
+        return Failure.REFUSED
+    return Failure.UNREACHED if NO_CONNECTION in condition else Failure.UNANSWERED
+
+
+def token_status(error: Exception) -> int | None:
+    """Return with which status the hub has refused a token, 0 if with none; None: it has not."""
+    match = TOKEN_REFUSED.search(str(error))
+    if match is None:
+        return None
+    return int(match[1]) if match[1].isdigit() else 0
+
+
+def is_token_refused(error: Exception) -> bool:
+    """Return whether the credential's own service has refused a token."""
+    cause = error.__cause__
+    is_of_credential = type(cause).__name__ == "ClientAuthenticationError"
+    return is_of_credential and getattr(cause, "response", None) is not None
 
 
 def reason(error: Exception) -> str:
@@ -255,25 +316,20 @@ def explanation(
     """
     namespace, hub, group = scope
     condition, message = str(getattr(error, "error", None)), reason(error)
-    if type(error).__name__ == "AuthenticationError" or UNAUTHORIZED in condition:
-        return ConfigurationError(
-            f"{namespace} refuses access to event hub {hub!r}: wrong key, expired signature, or "
-            "missing right. Check the connection string or the credential, and its right to "
-            f"{right} ({message})"
-        )
-    if PROXY_REFUSES in message:
-        return ConfigurationError(
-            f"the HTTP proxy on the way to {namespace} refuses the connection: wrong or missing "
-            f"user or password. Check httpProxy ({message})"
-        )
-    if NO_CONNECTION in condition:
+    failure = failure_of(error)
+    has_no_hub = token_status(error) == 404 or (partition_id is None and NOT_FOUND in condition)
+    if failure is Failure.REFUSED and has_no_hub:
+        return ConfigurationError(f"{namespace} has no event hub {hub!r}")
+    if failure is Failure.REFUSED and (refusal := refused_connection(error, scope, right)):
+        return ConfigurationError(refusal)
+    if failure is Failure.UNREACHED:
+        why = why_unreached(error) or "is the name right, and the way there open?"
+        if NO_WEBSOCKET in message:
+            why += "; with httpProxy, this is the name of the proxy"
         return HubUnavailableError(
-            f"{namespace}, where event hub {hub!r} should be, cannot be reached. Is the name "
-            f"right, and the way there open? {message}"
+            f"{namespace}, where event hub {hub!r} should be, cannot be reached: {why} ({message})"
         )
     if partition_id is None:
-        if NOT_FOUND in condition:
-            return ConfigurationError(f"{namespace} has no event hub {hub!r}")
         return HubUnavailableError(f"{namespace} did not answer about event hub {hub!r}: {message}")
     partition = f"partition {partition_id} of {namespace}/{hub}"
     if NOT_FOUND in condition:
@@ -283,6 +339,8 @@ def explanation(
         )
     if OUT_OF_RANGE in condition:
         return ConfigurationError(f"{partition} does not exist ({message})")
+    if condition.endswith(NO_SUCH_POSITION):
+        return InvalidCheckpointError(partition_id, message, POSITION_GONE)
     if STOLEN in condition:
         return HubUnavailableError(
             f"{partition} is held by another receiver in consumer group "
@@ -291,6 +349,36 @@ def explanation(
         )
     return HubUnavailableError(f"{partition} cannot be read: {message}")
 
+
+def refused_connection(error: Exception, scope: Scope, right: str) -> str | None:
+    """Return what to do where a way to the hub was refused; None for any other refusal."""
+    namespace, message = scope.fully_qualified_namespace, reason(error)
+    is_denied = UNAUTHORIZED in str(getattr(error, "error", None))
+    if is_denied or type(error).__name__ == "AuthenticationError":
+        return (
+            f"{namespace} refuses access to event hub {scope.eventhub_name!r}: wrong key, expired "
+            "signature, or missing right. Check the connection string or the credential, and its "
+            f"right to {right} ({message})"
+        )
+    if is_token_refused(error):
+        return f"the credential gets no token for {namespace}: {message}"
+    if PROXY_REFUSES in message:
+        return (
+            f"the HTTP proxy on the way to {namespace} refuses the connection: wrong or missing "
+            f"user or password. Check httpProxy ({message})"
+        )
+    if is_untrusted(error):
+        return (
+            f"{namespace}: its certificate is not trusted: name the file of its authority as "
+            f"connection_verify, in Spark connectionVerify ({message})"
+        )
+    return None
+
+
+POSITION_GONE = (
+    "was it deleted and created again? Then its checkpoints belong to the old one: reset them, or "
+    "start from 'earliest'"
+)
 
 OWN_GROUP = (
     "Read in a consumer group that nobody else reads (Spark's option consumerGroup; with "

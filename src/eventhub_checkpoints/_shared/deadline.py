@@ -10,7 +10,11 @@ LONGEST_SECONDS = 60.0
 """Limit for one request of a call without a deadline."""
 NO_TIME = "no time was left for this request"
 
+UNREACHABLE_TIMEOUT = 5.0
+"""Seconds for which a person waits for a server that refuses connections or is not known."""
+
 _deadline: ContextVar[float] = ContextVar("eventhub_checkpoints_deadline", default=math.inf)
+_unreachable_timeout: ContextVar[float] = ContextVar("eventhub_checkpoints_reach", default=math.inf)
 
 
 def seconds_left() -> float:
@@ -35,6 +39,25 @@ def bounded_context(seconds: float) -> Context:
     context = copy_context()
     context.run(_deadline.set, min(_deadline.get(), time.monotonic() + seconds))
     return context
+
+
+def limit_reaching(seconds: float) -> None:
+    """Limit for how long the current call tries to connect; see `unreached`.
+
+    Only for code inside of a `bounded_context`.
+    """
+    _unreachable_timeout.set(seconds)
+
+
+def unreached() -> float:
+    """Record that the server refused a connection, or is not known; return the seconds left.
+
+    The deadline of the current call is brought forward if `limit_reaching` has said so. Only for
+    code inside of a `bounded_context`.
+    """
+    if not math.isinf(_unreachable_timeout.get()):
+        _deadline.set(min(_deadline.get(), time.monotonic() + _unreachable_timeout.get()))
+    return seconds_left()
 
 
 @contextmanager

@@ -29,11 +29,14 @@ class Settings:
     keep_unconfirmed: float = 30.0
     max_concurrency: int = 32
     on_stale: Literal["log", "raise"] = "log"
+    unreachable_timeout: float | None = None
 
     def __post_init__(self) -> None:
         require_seconds("operation_timeout", self.operation_timeout)
         require_seconds("write_timeout", self.write_timeout)
         require_seconds("keep_unconfirmed", self.keep_unconfirmed, or_zero=True)
+        if self.unreachable_timeout is not None:
+            require_seconds("unreachable_timeout", self.unreachable_timeout)
         limit, on_stale = self.max_concurrency, self.on_stale
         is_limit = is_count(limit) and limit <= MOST_CONCURRENT
         require("max_concurrency", limit, is_limit, f"a whole number, 1 to {MOST_CONCURRENT}")
@@ -104,6 +107,9 @@ class StoreSettings(TypedDict, total=False):
             32.
         on_stale: `"log"` a checkpoint that would go back, or `"raise"` `StaleCheckpointError`.
             Default: `"log"`.
+        unreachable_timeout: seconds for which a call tries to connect to a server that refuses the
+            connection or whose name cannot be resolved, counted from the first time. Default: 5
+            for `create` and `verify`; the other calls have their own time limits only.
     """
 
     operation_timeout: float
@@ -111,6 +117,7 @@ class StoreSettings(TypedDict, total=False):
     keep_unconfirmed: float
     max_concurrency: int
     on_stale: Literal["log", "raise"]
+    unreachable_timeout: float
 
 
 LONGEST_OPTION = 40

@@ -102,7 +102,10 @@ def open_letters(source: str | None, target: Target, through: str | None) -> Ite
         # Imported here: only a table needs SQLAlchemy.
         from eventhub_checkpoints.sql import DeadLetterTable
 
-        with DeadLetterTable(source, timeout=target.timeout) as table:
+        timeout, unreachable_timeout = target.timeout, target.unreachable_timeout
+        with DeadLetterTable(
+            source, timeout=timeout, unreachable_timeout=unreachable_timeout
+        ) as table:
             yield table
     elif is_hub(source):
         hub = hub_of(source, target)

@@ -9,13 +9,14 @@ import os
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
 from platformdirs import user_config_path
 
+from eventhub_checkpoints._shared.deadline import UNREACHABLE_TIMEOUT
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints._shared.settings import nearest_first
 from eventhub_checkpoints.abilities import FullCheckpointStore
@@ -58,6 +59,8 @@ class Target:
         credential: name of a class of azure-identity, for a hub named by its address.
         expires_after: seconds after which an ownership that was not renewed counts as expired.
         timeout: seconds for the queries to the hub, and for each call of the store.
+        unreachable_timeout: seconds for which they try to connect to a server that refuses
+            connections or is not known.
     """
 
     store: str | Mapping[str, Any] | None = field(default=None, repr=False)
@@ -66,6 +69,7 @@ class Target:
     credential: str = DEFAULT_CREDENTIAL
     expires_after: float = EXPIRES_AFTER
     timeout: float = OPERATION_TIMEOUT
+    unreachable_timeout: float = UNREACHABLE_TIMEOUT
 
     @contextmanager
     def open_store(self) -> Iterator[FullCheckpointStore]:
@@ -76,7 +80,11 @@ class Target:
         """
         if self.store is None:
             raise ConfigurationError(NO_STORE)
-        with open_store(self.store, operation_timeout=self.timeout) as store:
+        limits = {
+            "operation_timeout": self.timeout,
+            "unreachable_timeout": self.unreachable_timeout,
+        }
+        with open_store(self.store, **limits) as store:
             yield store
 
     @property
@@ -89,8 +97,11 @@ class Target:
         if self.hub is None:
             raise ConfigurationError(NO_HUB)
         if "=" in self.hub:
-            return HubAddress.from_connection_string(self.hub, self.group)
-        return HubAddress.from_credential(*self._names(self.hub), self.credential, self.group)
+            address = HubAddress.from_connection_string(self.hub, self.group)
+        else:
+            names = self._names(self.hub)
+            address = HubAddress.from_credential(*names, self.credential, self.group)
+        return replace(address, unreachable_timeout=self.unreachable_timeout)
 
     def address_of(self, group: str | None) -> HubAddress:
         """Return the address of the hub as read by another consumer group.
@@ -182,7 +193,8 @@ OPTIONS: dict[str, Any] = {
         Option(
             min=0.001,
             metavar="SECONDS",
-            help=f"Time to wait for an answer. [default: {OPERATION_TIMEOUT:g}]",
+            help=f"Time to wait for an answer. [default: {OPERATION_TIMEOUT:g}; "
+            f"{UNREACHABLE_TIMEOUT:g} for a server that refuses connections or is not known]",
         ),
     ],
     "profile": Annotated[
@@ -297,8 +309,9 @@ def read_target(*, profile: str | None, **options: Any) -> Target:
         ConfigurationError: the profile does not exist, or has an invalid key or value.
     """
     chosen = read_profile(profile) if profile else {}
-    given = {name: value for name, value in options.items() if value is not None}
-    return Target(**{**chosen, **given})
+    chosen |= {name: value for name, value in options.items() if value is not None}
+    # Whoever names a time wants to wait that long, also for a server that is about to start.
+    return Target(**chosen, unreachable_timeout=chosen.get("timeout", UNREACHABLE_TIMEOUT))
 
 
 def read_profile(name: str) -> dict[str, Any]:
@@ -335,7 +348,7 @@ def checked_profile(name: str, profile: Mapping[str, Any], file: str) -> dict[st
     Raises:
         ConfigurationError: it has an unknown key, or a value of another type.
     """
-    kinds: dict[str, tuple[type, ...]] = {each.name: (str,) for each in fields(Target)}
+    kinds: dict[str, tuple[type, ...]] = {name: (str,) for name in OPTIONS if name != "profile"}
     kinds |= {"store": (str, dict), "expires_after": (int, float), "timeout": (int, float)}
     for key, value in profile.items():
         if key not in kinds:

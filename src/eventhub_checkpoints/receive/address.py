@@ -133,6 +133,11 @@ class Stream(ABC):
         return False
 
     @property
+    def is_away(self) -> bool:
+        """Return whether the hub is being connected again, for which `next` has its own limit."""
+        return False
+
+    @property
     def trouble(self) -> str:
         """Return why no events arrive, as far as the transport knows; else an empty string."""
         return ""
@@ -194,7 +199,7 @@ class Address(ABC):
         """Return the sequence number of the first event at an offset or time.
 
         Returns:
-            None if no event arrived within `timeout` (s).
+            None if no event arrived within `timeout` (s), or the hub has no such position.
         """
 
     @abstractmethod

@@ -145,6 +145,10 @@ class StoppableStream(Stream):
         return self._stream.is_over
 
     @property
+    def is_away(self) -> bool:
+        return self._stream.is_away
+
+    @property
     def trouble(self) -> str:
         return self._stream.trouble
 

@@ -99,16 +99,15 @@ def first_event(
     """Return the sequence number of the first event at a position, found by receiving it.
 
     Raises:
-        HubUnavailableError: no event arrived within `timeout` (s). The client does not report
-            that the hub refuses a position; it keeps retrying.
+        HubUnavailableError: no event arrived within `timeout` (s), or the hub has no such position.
     """
     number = address.ask_first(partition_id, start, inclusive, timeout)
     if number is None:
         raise HubUnavailableError(
-            f"partition {partition_id} of {address} delivered no event at {quoted(start)} within "
-            f"{timeout:g} s. Does consumer group {address.consumer_group!r} exist? If the hub was "
-            "deleted and created again, its checkpoints belong to the old one: reset them, or "
-            "start from 'earliest'"
+            f"partition {partition_id} of {address} delivered no event at {quoted(start)} "
+            f"(limit: {timeout:g} s). Does consumer group {address.consumer_group!r} exist? If the "
+            "hub was deleted and created again, its checkpoints belong to the old one: reset "
+            "them, or start from 'earliest'"
         )
     return number
 

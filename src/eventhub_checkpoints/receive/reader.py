@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 
 from eventhub_checkpoints._shared.client import OWN_GROUP
-from eventhub_checkpoints.errors import HubUnavailableError
+from eventhub_checkpoints.errors import HubUnavailableError, InvalidCheckpointError
 from eventhub_checkpoints.receive.address import Address, PartitionProperties, Stream
 from eventhub_checkpoints.receive.columns import Columns
 from eventhub_checkpoints.receive.hub import partition_properties
@@ -58,11 +58,16 @@ class RangeReader:
         """
         silent = False
         while not self.is_done:
-            begin = self.next
-            yield from self._until_silent()
+            begin, refusal = self.next, None
+            try:
+                yield from self._until_silent()
+            except InvalidCheckpointError as error:
+                refusal = error
             if not self.is_done:
-                silent = silent and self.next == begin
-                self._explain_silence(believed=silent)
+                here, silent = (self.next, self.until), silent and self.next == begin
+                self._explain_silence(believed=silent and refusal is None)
+                if refusal is not None and here == (self.next, self.until):
+                    raise refusal
                 silent = True
         self._check_gap(now=float("inf"))
 
@@ -72,6 +77,9 @@ class RangeReader:
             begin, moved = self.next, time.monotonic()
             while not self.is_done:
                 columns = stream.next(patience)
+                if not columns and stream.is_away:
+                    moved = time.monotonic()  # the stream gives up itself
+                    continue
                 if self.next > begin:
                     begin, moved = self.next, time.monotonic()
                 # A client that cannot decode an event reopens its receiver again and again, and

@@ -74,6 +74,20 @@ def test_a_hub_that_does_not_exist_is_unhealthy(runs: Any, wait: Any, is_ready: 
 
 
 @REAL_AIO
+def test_a_hub_that_does_not_exist_is_unhealthy_once_it_is_reported(runs: Any, wait: Any) -> None:
+    elsewhere = runs.hub.connection_string("orders").replace("=orders", "=nope")
+    client = runs.maker(conn_str=elsewhere, retry_total=0)
+    run = runs.start(runs.stage.store(), client, unhealthy_after=1e6)
+    assert run.processor.healthy()
+    wait(lambda: run.seen.errors)
+    assert not run.processor.healthy()
+    runs.hub.create("nope", 1)
+    wait(lambda: run.seen.opened)
+    wait(run.processor.healthy)
+    runs.hub.delete("nope")
+
+
+@REAL_AIO
 def test_a_hub_that_does_not_exist_is_named(runs: Any, wait: Any) -> None:
     elsewhere = runs.hub.connection_string("orders").replace("=orders", "=nope")
     client = runs.maker(conn_str=elsewhere, retry_total=0)

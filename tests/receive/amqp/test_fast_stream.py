@@ -16,7 +16,8 @@ from eventhub_checkpoints.amqp.performatives import Disposition, Flow
 from eventhub_checkpoints.localhub import LocalHub, connection, delivery, session
 from eventhub_checkpoints.receive import HubAddress, HubUnavailableError, ReadSettings
 from eventhub_checkpoints.receive.amqp import fast
-from eventhub_checkpoints.receive.amqp.fast import FastStream, LinkSource, Retries
+from eventhub_checkpoints.receive.amqp.fast import FastStream, LinkSource
+from eventhub_checkpoints.receive.amqp.outage import Outage
 from waiting import LIMIT, eventually
 
 FAST = ReadSettings(receive_path="fast")
@@ -34,10 +35,12 @@ def numbers(stream, until):
 
 
 @contextmanager
-def stream_of(client, until, retries=None, settings=FAST):
+def stream_of(client, until, outage=None, settings=FAST):
     with (
         closing(LinkSource(client, "$Default")) as source,
-        FastStream(source, "0", 0, until, settings, retries or Retries({})) as stream,
+        FastStream(
+            source, "0", 0, until, settings, outage or Outage("partition 0", LIMIT)
+        ) as stream,
     ):
         yield stream
 
@@ -146,7 +149,6 @@ def test_a_server_that_goes_on_saying_nothing_is_named(monkeypatch):
             f"Endpoint=sb://127.0.0.1:{silent.getsockname()[1]};SharedAccessKeyName=n;"
             "SharedAccessKey=k;UseDevelopmentEmulator=true;EntityPath=orders",
             retry_total=1,
-            retry_backoff_factor=0.01,
         )
         with (
             address.open_stream("0", 0, 1, FAST) as stream,
@@ -159,9 +161,9 @@ def test_a_token_that_is_refused_is_not_waited_for(hub, monkeypatch):
     class Opening(fast.Opening):
         """Its time is up once the hub has refused a link of it."""
 
-        def __init__(self, link, name):
+        def __init__(self, link, name, seconds):
             self._before = len(hub.refused_links())
-            super().__init__(link, name)
+            super().__init__(link, name, seconds)
 
         @property
         def deadline(self):
@@ -173,9 +175,7 @@ def test_a_token_that_is_refused_is_not_waited_for(hub, monkeypatch):
             pass
 
     monkeypatch.setattr(fast, "Opening", Opening)
-    address = HubAddress.from_connection_string(
-        hub.connection_string("orders"), retry_backoff_factor=0.01
-    )
+    address = HubAddress.from_connection_string(hub.connection_string("orders"))
     hub.refuse_links(2, "amqp:unauthorized-access")
     with address.open_stream("0", 0, 100, FAST) as stream:
         assert numbers(stream, 100) == [*range(100)]
@@ -212,12 +212,12 @@ def test_a_reader_that_stays_away_goes_on_where_it_was():
             assert found + numbers(stream, 100) == [*range(100)]
 
 
-def test_a_hub_that_is_gone_is_the_clients_error_after_its_retries(hub, address):
+def test_a_hub_that_is_gone_is_the_clients_error_in_the_end(hub, address):
     client = EventHubConsumerClient.from_connection_string(
         hub.connection_string("orders"), "$Default"
     )
-    retries = Retries({"retry_total": 2, "retry_backoff_factor": 0.05})
-    with stream_of(client, 100, retries) as stream:
+    outage = Outage("partition 0", LIMIT, retry_total=2)
+    with stream_of(client, 100, outage) as stream:
         assert stream.next(LIMIT)
         hub.refuse_connections()
         hub.drop_connections()

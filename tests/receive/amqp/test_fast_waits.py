@@ -1,13 +1,15 @@
 """How long the fast path waits, on a clock of the test's own: for a link, and between attempts."""
 
+import math
 from types import SimpleNamespace
 
 import pytest
 from azure.eventhub.exceptions import ConnectError
 
 from eventhub_checkpoints.receive import ReadSettings
-from eventhub_checkpoints.receive.amqp import fast
-from eventhub_checkpoints.receive.amqp.fast import FastStream, Retries
+from eventhub_checkpoints.receive.amqp import fast, outage
+from eventhub_checkpoints.receive.amqp.fast import FastStream
+from eventhub_checkpoints.receive.amqp.outage import Outage
 
 
 class Hub:
@@ -24,18 +26,20 @@ class Hub:
         return self.now
 
     def pass_by(self, seconds: float) -> None:
-        self.now = round(self.now + seconds, 9)
+        # At least to the next number: a sum may be just short of what is waited for.
+        self.now = max(round(self.now + seconds, 9), math.nextafter(self.now, math.inf))
 
-    def opening(self, *_: object) -> "Attempt":
+    def opening(self, _id: str, _start: int, _level: int | None, seconds: float) -> "Attempt":
         self.attempts.append(self.now)
-        return Attempt(self)
+        return Attempt(self, min(seconds, self.open_timeout))
 
 
 class Attempt:
-    def __init__(self, hub: Hub) -> None:
+    def __init__(self, hub: Hub, seconds: float) -> None:
         self._hub = hub
         self._fails_at = hub.now + hub.seconds
-        self.deadline = hub.now + hub.open_timeout
+        self.began = hub.now
+        self.deadline = hub.now + seconds
 
     def result(self, timeout: float) -> None:
         if self._fails_at <= self._hub.now + timeout:
@@ -51,14 +55,16 @@ class Attempt:
 
 @pytest.fixture
 def stream_to(monkeypatch: pytest.MonkeyPatch):  # type: ignore[no-untyped-def]
-    """Opens a stream to such a hub, with settings of the client."""
+    """Opens a stream to such a hub, which waits out an outage of some seconds."""
 
-    def opened(hub: Hub, **settings: float) -> FastStream:
-        monkeypatch.setattr(
-            fast, "time", SimpleNamespace(monotonic=hub.monotonic, sleep=hub.pass_by)
-        )
+    def opened(hub: Hub, seconds: float = 60.0, **limits: float) -> FastStream:
+        clock = SimpleNamespace(monotonic=hub.monotonic, sleep=hub.pass_by, time=hub.monotonic)
+        for module in (fast, outage):
+            monkeypatch.setattr(module, "time", clock)
+        monkeypatch.setattr(outage, "random", SimpleNamespace(random=lambda: 1.0))
         source: object = hub
-        return FastStream(source, "0", 0, 9, ReadSettings(), Retries(settings))  # type: ignore[arg-type]
+        waiting = Outage("partition 0 of ns/orders", seconds, **limits)  # type: ignore[arg-type]
+        return FastStream(source, "0", 0, 9, ReadSettings(), waiting)  # type: ignore[arg-type]
 
     return opened
 
@@ -68,31 +74,46 @@ def test_a_link_that_does_not_come_is_waited_for_as_long_as_asked(stream_to) -> 
     stream = stream_to(hub)
     for now in (0.3, 10.3, 10.3):
         assert stream.next(now - hub.now) is None
-        assert hub.now == now
+        assert hub.now == pytest.approx(now)
     assert (hub.attempts, hub.abandoned) == ([0.0], [])
 
 
 def test_a_link_that_takes_too_long_is_given_up_and_asked_for_again(stream_to) -> None:  # type: ignore[no-untyped-def]
     hub = Hub(seconds=1e9, open_timeout=30.0)
-    stream = stream_to(hub, retry_total=2, retry_backoff_factor=5.0)
+    stream = stream_to(hub)
     with pytest.raises(ConnectError, match="no link was attached"):
         stream.next(1000)
-    assert hub.attempts == [0.0, 35.0, 75.0]
-    assert hub.abandoned == [30.0, 65.0, 105.0]
-    assert hub.now == 105.0
+    # The last one has what is left of 60 s.
+    assert hub.attempts == pytest.approx([0.0, 30.1])
+    assert hub.abandoned == pytest.approx([30.0, 60.0])
 
 
-def test_attempts_have_the_pauses_of_the_client_however_often_it_is_asked(stream_to) -> None:  # type: ignore[no-untyped-def]
+def test_an_outage_is_waited_out_as_long_as_it_may_last(stream_to, caplog) -> None:  # type: ignore[no-untyped-def]
     hub = Hub(seconds=0.2)
     stream = stream_to(hub)
-    for now in (1.0, 2.0, 3.0, 4.0, 5.0, 6.0):
-        assert stream.next(1.0) is None
-        assert hub.now == now
+    while hub.now < 50:
+        assert stream.next(5.0) is None
+        assert stream.is_away
     with pytest.raises(ConnectError, match="the hub is away"):
-        stream.next(1.0)
-    # Pauses of 0.8, 1.6 and 3.2 s behind attempts of 0.2 s.
-    assert hub.attempts == [0.0, 1.0, 2.8, 6.2]
-    assert hub.now == 6.4
+        stream.next(60.0)
+    pauses = [0.1, 0.2, 0.4, 0.8, 1.6, 3.0, 3.0]
+    begins = [0.0]
+    for wait in pauses:
+        begins.append(round(begins[-1] + 0.2 + wait, 9))
+    assert hub.attempts[: len(begins)] == pytest.approx(begins)
+    assert 56 < hub.now < 60
+    [said] = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+    assert said == (
+        "partition 0 of ns/orders: no answer since 00:00:00 UTC; waiting for it, at most 60 s: the "
+        "hub is away"
+    )
+
+
+def test_retries_of_the_caller_are_a_limit_too(stream_to) -> None:  # type: ignore[no-untyped-def]
+    hub = Hub(seconds=0.2)
+    with pytest.raises(ConnectError, match="the hub is away"):
+        stream_to(hub, retry_total=2).next(60.0)
+    assert hub.attempts == pytest.approx([0.0, 0.3, 0.7])
 
 
 def test_an_error_that_was_the_last_comes_again_at_once(stream_to) -> None:  # type: ignore[no-untyped-def]

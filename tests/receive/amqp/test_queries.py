@@ -21,7 +21,7 @@ from silent_connection import silence
 from waiting import LIMIT, eventually
 from websocket_gate import WebSocketGate
 
-QUICK = {"retry_total": 2, "retry_backoff_factor": 0.01}
+QUICK = {"retry_total": 2}
 ONCE = {"retry_total": 0}
 
 

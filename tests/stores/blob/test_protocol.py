@@ -100,11 +100,40 @@ WHERE = "container 'positions' of https://account.blob.core.windows.net"
 
 
 @pytest.mark.parametrize(
+    "code",
+    [
+        "AccountIsDisabled",
+        "InsufficientAccountPermissions",
+        "RequestForbiddenByContainerEncryptionPolicy",
+    ],
+)
+def test_what_is_not_the_fault_of_the_credential_is_not_blamed_on_it(code: str) -> None:
+    said = str(failure(403, code, "write", WHERE))
+    assert "not the reason" in said
+    assert "the credential was refused" not in said
+
+
+def test_a_container_that_is_being_deleted_is_waited_for_by_create() -> None:
+    error = failure(409, "ContainerBeingDeleted", "create the container", WHERE)
+    assert type(error) is StoreUnavailableError
+    assert "is being deleted (409 ContainerBeingDeleted)" in str(error)
+    assert "create()" not in str(error)
+
+
+@pytest.mark.parametrize(
     ("status", "code", "kind", "sentence"),
     [
         (404, "ContainerNotFound", StoreNotReadyError, "create_container=True"),
         (409, "ContainerBeingDeleted", StoreNotReadyError, "windows.net does not exist"),
         (403, "AuthorizationPermissionMismatch", StoreAccessError, "lacks Write on its blobs"),
+        (403, "UnauthorizedBlobOverwrite", StoreAccessError, "lacks Write on its blobs"),
+        (403, "AccountIsDisabled", StoreAccessError, "the storage account is disabled"),
+        (403, "InsufficientAccountPermissions", StoreAccessError, "allows no such request now"),
+        (403, "AuthorizationProtocolMismatch", StoreAccessError, "use https://"),
+        (
+            *(403, "RequestForbiddenByContainerEncryptionPolicy", StoreAccessError),
+            "the container accepts only blobs of its own encryption scope",
+        ),
         (403, "AuthorizationPermissionMismatch", StoreAccessError, "Storage Blob Data Contrib"),
         (403, "AuthorizationResourceTypeMismatch", StoreAccessError, "not for blobs and cont"),
         (403, "AuthorizationServiceMismatch", StoreAccessError, "not for blobs and containers"),

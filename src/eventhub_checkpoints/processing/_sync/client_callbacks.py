@@ -17,7 +17,14 @@ from azure.eventhub.exceptions import EventHubError
 from eventhub_checkpoints._shared import callables
 from eventhub_checkpoints._shared._sync.background import Background
 from eventhub_checkpoints._shared._sync.compat import Lock
-from eventhub_checkpoints._shared.client import ASSUMED, explanation, is_client_closed, scope_of
+from eventhub_checkpoints._shared.client import (
+    ASSUMED,
+    Failure,
+    explanation,
+    failure_of,
+    is_client_closed,
+    scope_of,
+)
 from eventhub_checkpoints._shared.offset_words import START_OF_STREAM
 from eventhub_checkpoints.errors import (
     ConfigurationError,
@@ -112,6 +119,8 @@ class ClientCallbacks:
         self._silent_since: float | None = None
         self._seemed_silent = self._is_silence_reported = self._is_querying = False
         self._unbalanced: tuple[float, float] | None = None
+        self._is_refused = False
+        self._began = time.monotonic()
 
     def reached(self, partition_id: str) -> int | None:
         """Return the number of the last event received, or after which it started, if known."""
@@ -267,7 +276,10 @@ class ClientCallbacks:
         self.report(context.partition_id, error)
 
     def is_cut_off_for(self, seconds: float) -> bool:
-        """Return whether the client has failed to reach the hub or consumer group for this long."""
+        """Return whether the client has failed to reach the hub or consumer group for this long.
+
+        A refusal of the hub counts at once, until the client has succeeded after it.
+        """
         now = time.monotonic()
         silent, unbalanced = self._silent_since, self._unbalanced
         if silent is not None and now - silent > seconds:
@@ -277,7 +289,7 @@ class ClientCallbacks:
         first, last = unbalanced
         # Failures after that are the store's.
         is_over = self.store.listed_at > last or now - last > max(seconds, ROUND)
-        return not is_over and now - first > seconds
+        return not is_over and (self._is_refused or now - first > seconds)
 
     @property
     def used_store(self) -> CheckpointStore:
@@ -370,8 +382,11 @@ class ClientCallbacks:
         """Handle an error of a partition, or of the client as a whole if there is no context."""
         if context is None:
             now = time.monotonic()
-            first, last = self._unbalanced or (now, now)
-            self._unbalanced = (now if self.store.listed_at > last else first), now
+            # The client reports it after its own retries: it has failed since it last succeeded.
+            since = max(self._began, self.store.listed_at)
+            first, last = self._unbalanced or (since, now)
+            self._unbalanced = (since if self.store.listed_at > last else first), now
+            self._is_refused = failure_of(error) is Failure.REFUSED
             if isinstance(error, EventHubError):
                 # The client's own message names neither the hub nor a remedy.
                 explained = explanation(error, scope_of(self.store.validator.client))

@@ -4,6 +4,7 @@ Both paths use the official client; see `ReadSettings.receive_path`.
 """
 
 import logging
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -11,8 +12,9 @@ from typing import Any, Self
 
 from azure.core.utils import parse_connection_string
 from azure.eventhub import EventHubConsumerClient, EventHubProducerClient
+from azure.eventhub.exceptions import EventHubError
 
-from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.errors import ConfigurationError, InvalidCheckpointError
 from eventhub_checkpoints.receive.address import (
     DEFAULT_CONSUMER_GROUP,
     Address,
@@ -23,7 +25,8 @@ from eventhub_checkpoints.receive.address import (
     checked_name,
 )
 from eventhub_checkpoints.receive.amqp.events import EventStream
-from eventhub_checkpoints.receive.amqp.fast import FastStream, LinkSource, Retries
+from eventhub_checkpoints.receive.amqp.fast import FastStream, LinkSource
+from eventhub_checkpoints.receive.amqp.outage import Outage
 from eventhub_checkpoints.receive.amqp.private_parts import (
     FastPathError,
     UnreadableFrameError,
@@ -82,8 +85,12 @@ class HubAddress(Address):
         connection_string: includes the key or signature; "" where there is a credential.
         settings: further keywords of `EventHubConsumerClient`, for example
             `custom_endpoint_address`, `use_tls` and `transport_type`; also a `credential` object.
+            What reads or sends is repeated for as long as its own time limit says, whatever the
+            client's retries are; `retry_total`, if it is here, limits the repetitions in a row.
         credential: from which `credential_of` creates the credential when a client is opened. ""
             where there is a connection string or a credential object.
+        unreachable_timeout: seconds for which a refused connection or an unknown host is tried
+            again. None: as long as the time limit of what needs the hub.
     """
 
     fully_qualified_namespace: str
@@ -92,6 +99,7 @@ class HubAddress(Address):
     connection_string: str = field(repr=False)
     settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
     credential: CredentialName = field(default="", repr=False)
+    unreachable_timeout: float | None = None
 
     @classmethod
     def from_connection_string(
@@ -167,8 +175,11 @@ class HubAddress(Address):
     ) -> int | None:
         client = self.open_receiving_client(partition_id)
         receiving = EventStream(client, partition_id, start, inclusive=inclusive, prefetch=1)
-        with explained(self, partition_id), receiving as stream:
-            events = stream.next(timeout)
+        try:
+            with explained(self, partition_id), receiving as stream:
+                events = stream.next(timeout)
+        except InvalidCheckpointError:
+            return None
         return events.numbers[0] if events else None
 
     def open_stream(
@@ -185,6 +196,13 @@ class HubAddress(Address):
     def connect(self) -> Connection:
         return HubConnection(self)
 
+    def outage(self, what: str, seconds: float) -> Outage:
+        """Return what waits out an outage of the hub; see `Outage`."""
+        retry_total = self.settings.get("retry_total")
+        return Outage(
+            what, seconds, unreachable_timeout=self.unreachable_timeout, retry_total=retry_total
+        )
+
     def open_client(self, **settings: Any) -> EventHubConsumerClient:
         """Open a client of the hub; the caller closes it. `settings` override the address's."""
         return self._open(EventHubConsumerClient, **settings)
@@ -193,9 +211,9 @@ class HubAddress(Address):
         """Open a client that receives from one partition; the caller closes it."""
         return self._open(OnePartitionClient, partition_id=partition_id)
 
-    def open_producer(self) -> EventHubProducerClient:
+    def open_producer(self, **settings: Any) -> EventHubProducerClient:
         """Open a client that sends to the hub; the caller closes it."""
-        settings = {**self.settings, "eventhub_name": self.eventhub_name}
+        settings = {**self.settings, **settings, "eventhub_name": self.eventhub_name}
         if self.connection_string:
             return EventHubProducerClient.from_connection_string(self.connection_string, **settings)
         if "credential" not in settings:
@@ -322,6 +340,8 @@ class HubStream(Stream):
         self._connection, self._address = connection, connection.address
         self._partition_id, self._settings, self._is_owner = partition_id, settings, is_owner
         self._next, self._until = start, until
+        what = f"partition {partition_id} of {self._address}"
+        self._outage = self._address.outage(what, settings.operation_timeout)
         self._unreadable = ""
         self._stream: Stream
         try:
@@ -336,6 +356,10 @@ class HubStream(Stream):
         # The client is unable to read the event as well, and its own error does not say that.
         return self._unreadable or self._stream.trouble
 
+    @property
+    def is_away(self) -> bool:
+        return self._stream.is_away
+
     def next(self, timeout: float) -> Columns | None:
         with explained(self._address, self._partition_id):
             try:
@@ -346,6 +370,16 @@ class HubStream(Stream):
                 self._stream.close()
                 self._stream = self._fall_back(error)
                 columns = self._stream.next(timeout)
+            except EventHubError as error:
+                wait = self._outage.pause(error)
+                if wait is None:
+                    raise
+                self._stream.close()
+                time.sleep(min(wait, timeout))
+                self._stream = self._public()
+                columns = None
+        if columns:
+            self._outage.end()
         if columns and columns.numbers[-1] >= self._next:
             self._next, self._unreadable = columns.numbers[-1] + 1, ""
         return columns
@@ -356,9 +390,8 @@ class HubStream(Stream):
             self._connection.close()
 
     def _fast(self) -> Stream:
-        links, retries = self._connection.links, Retries(self._address.settings)
-        begin, end = self._next, self._until
-        return FastStream(links, self._partition_id, begin, end, self._settings, retries)
+        links, begin, end = self._connection.links, self._next, self._until
+        return FastStream(links, self._partition_id, begin, end, self._settings, self._outage)
 
     def _public(self) -> Stream:
         client, start = self._address.open_receiving_client(self._partition_id), self._next
@@ -370,6 +403,7 @@ class HubStream(Stream):
             prefetch=prefetch,
             until=self._until,
             owner_level=self._settings.owner_level,
+            outage=self._outage,
         )
 
     def _fall_back(self, error: FastPathError) -> Stream:

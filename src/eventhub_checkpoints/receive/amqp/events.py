@@ -9,8 +9,9 @@ from typing import Any
 from azure.eventhub import EventData, EventHubConsumerClient
 from azure.eventhub.amqp import AmqpAnnotatedMessage, AmqpMessageBodyType
 
-from eventhub_checkpoints._shared.client import is_final, reason
+from eventhub_checkpoints._shared.client import Failure, failure_of, reason
 from eventhub_checkpoints.receive.address import Stream
+from eventhub_checkpoints.receive.amqp.outage import Outage
 from eventhub_checkpoints.receive.amqp.private_parts import note_errors
 from eventhub_checkpoints.receive.columns import (
     IN_OTHER_COLUMNS,
@@ -97,6 +98,7 @@ class EventStream(Stream):
         prefetch: events that the service may send ahead.
         until: receiving ends with the event before this sequence number; None for no end.
         owner_level: see `ReadSettings`.
+        outage: for how long the client is let to reconnect; None: until the stream is closed.
     """
 
     def __init__(
@@ -109,7 +111,9 @@ class EventStream(Stream):
         prefetch: int = 300,
         until: int | None = None,
         owner_level: int | None = None,
+        outage: Outage | None = None,
     ) -> None:
+        self._outage = outage
         self._closed = threading.Event()
         self._until = until
         self._inbox: queue.Queue[Sequence[EventData] | Exception] = queue.Queue(LISTS_AHEAD)
@@ -160,10 +164,18 @@ class EventStream(Stream):
             self._put(error)
 
     def _note(self, error: Exception) -> None:
-        """Keep an error that the client retries; raise one that it would retry for ever."""
+        """Keep an error that the client retries, and let it wait; end where that does not help."""
         self._trouble = reason(error)
-        if is_final(error):
-            raise error
+        wait: float | None = 0.0
+        if failure_of(error) is Failure.REFUSED:
+            wait = None
+        elif self._outage is not None:
+            wait = self._outage.pause(error)
+        if wait is None:
+            # Raised, the client would log it, with a position that may hold a secret.
+            self._put(error)
+        else:
+            self._closed.wait(wait)
 
     def _put_events(self, events: Sequence[EventData]) -> None:
         self._trouble = ""

@@ -4,17 +4,17 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping
 from concurrent.futures import Future, wait
 from typing import Any, Generic, TypeVar
 
 from azure.eventhub import EventHubConsumerClient
 from azure.eventhub.exceptions import ConnectError
 
-from eventhub_checkpoints._shared.client import is_final, reason
+from eventhub_checkpoints._shared.client import Failure, failure_of, reason
 from eventhub_checkpoints.amqp.performatives import RECEIVER, Accepted, Disposition, encode_frame
 from eventhub_checkpoints.receive.address import Stream
 from eventhub_checkpoints.receive.amqp.decoder import CodecError, Deliveries
+from eventhub_checkpoints.receive.amqp.outage import Outage
 from eventhub_checkpoints.receive.amqp.private_parts import (
     READ_SIZE,
     FastPathError,
@@ -26,34 +26,6 @@ from eventhub_checkpoints.receive.columns import Columns
 from eventhub_checkpoints.receive.ranges import ReadSettings, runs
 
 _LOGGER = logging.getLogger(__name__)
-
-
-class Retries:
-    """Counter of consecutive failures, and the delay before the next attempt.
-
-    Args:
-        settings: keywords of the client; those that begin with `retry_` are used, with the
-            client's defaults for missing ones.
-    """
-
-    def __init__(self, settings: Mapping[str, Any]) -> None:
-        self._total = int(settings.get("retry_total", 3))
-        self._factor = float(settings.get("retry_backoff_factor", 0.8))
-        self._longest = float(settings.get("retry_backoff_max", 120))
-        self._fixed = settings.get("retry_mode", "exponential") == "fixed"
-        self._failed = 0
-
-    def succeeded(self) -> None:
-        """Reset the failure count, because events arrived."""
-        self._failed = 0
-
-    def pause(self) -> float | None:
-        """Return the seconds until the next attempt; None if there is none left."""
-        self._failed += 1
-        if self._failed > self._total:
-            return None
-        growth = 1.0 if self._fixed else float(2 ** (self._failed - 1))
-        return min(self._factor * growth, self._longest)
 
 
 GROWTH = 20
@@ -134,14 +106,17 @@ class Opening(Generic[L]):
     Args:
         link: not yet opened.
         name: of the thread.
+        seconds: limit of the attempt, at most `OPEN_TIMEOUT`.
 
     Attributes:
+        began: when the attempt began, by `time.monotonic`.
         deadline: when the attempt times out, by `time.monotonic`.
     """
 
-    def __init__(self, link: L, name: str) -> None:
-        self._link = link
-        self.deadline = time.monotonic() + OPEN_TIMEOUT
+    def __init__(self, link: L, name: str, seconds: float) -> None:
+        self._link, self._seconds = link, min(seconds, OPEN_TIMEOUT)
+        self.began = time.monotonic()
+        self.deadline = self.began + self._seconds
         self._is_wanted = True
         self._opened: Future[None] = Future()
         threading.Thread(target=self._open, name=f"open-{name}", daemon=True).start()
@@ -157,7 +132,7 @@ class Opening(Generic[L]):
             if time.monotonic() < self.deadline:
                 return None
             self.abandon()
-            raise ConnectError(f"no link was attached within {OPEN_TIMEOUT:g} s")
+            raise ConnectError(f"no link was attached within {round(self._seconds, 1):g} s")
         self._opened.result()
         return self._link
 
@@ -188,12 +163,14 @@ class Reattaching:
         link: moved to a partition, and not yet opened.
 
     Attributes:
-        deadline: when the attempt times out, by `time.monotonic`.
+        began: when the attempt began, by `time.monotonic`.
+        deadline: when the attempt times out, likewise.
     """
 
     def __init__(self, link: OfficialLink) -> None:
         self._link = link
-        self.deadline = time.monotonic() + REATTACH_TIMEOUT
+        self.began = time.monotonic()
+        self.deadline = self.began + REATTACH_TIMEOUT
 
     def result(self, timeout: float) -> OfficialLink | None:
         """Return the opened link, or raise, as `Opening` does."""
@@ -241,13 +218,16 @@ class LinkSource:
         """Return whether the connection was used lately."""
         return time.monotonic() < self._idle_since + IDLE_FOR
 
-    def opening(self, partition_id: str, start: int, owner_level: int | None) -> AnyOpening:
+    def opening(
+        self, partition_id: str, start: int, owner_level: int | None, seconds: float
+    ) -> AnyOpening:
         """Begin to open a link that starts at a sequence number.
 
         Args:
             partition_id: which partition.
             start: sequence number of the first event.
             owner_level: see `ReadSettings`. A link of another level opens another connection.
+            seconds: in which another connection has to be open.
 
         Raises:
             FastPathError: the client has changed.
@@ -260,7 +240,7 @@ class LinkSource:
             link = OfficialLink(
                 self._client, self._consumer_group, partition_id, start, owner_level
             )
-            return Opening(link, partition_id)
+            return Opening(link, partition_id, seconds)
         try:
             link.move(partition_id, start)
         except FastPathError:
@@ -410,7 +390,7 @@ class FastStream(Stream):
         start: sequence number of the first event.
         until: sequence number of the first event behind the range; no later one is requested.
         settings: how a range is read.
-        retries: how often a broken link is replaced.
+        outage: for how long a link that cannot be opened is tried again.
 
     Raises:
         FastPathError: the client has changed.
@@ -423,20 +403,24 @@ class FastStream(Stream):
         start: int,
         until: int,
         settings: ReadSettings,
-        retries: Retries,
+        outage: Outage,
     ) -> None:
-        self._source, self._settings, self._retries = source, settings, retries
+        self._source, self._settings, self._outage = source, settings, outage
         self._partition_id, self._next, self._until = partition_id, start, until
         self._closed = False
         self._not_before = 0.0
         self._failure: Exception | None = None
         self._trouble = ""
         self._frames: LinkFrames | None = None
-        self._opening: AnyOpening | None = source.opening(partition_id, start, settings.owner_level)
+        self._opening: AnyOpening | None = self._next_opening()
 
     @property
     def trouble(self) -> str:
         return self._trouble
+
+    @property
+    def is_away(self) -> bool:
+        return self._frames is None and self._outage.is_on
 
     def next(self, timeout: float) -> Columns | None:
         deadline = time.monotonic() + timeout
@@ -445,6 +429,7 @@ class FastStream(Stream):
                 raise self._failure
             columns = self._received(deadline)
             if columns:
+                self._outage.end()
                 self._next = columns.numbers[-1] + 1
                 return columns
             if time.monotonic() >= deadline:
@@ -478,7 +463,7 @@ class FastStream(Stream):
         columns = frames.take()
         has_delivered = frames.deliveries.deliveries > 0
         if has_delivered:
-            self._retries.succeeded()
+            self._outage.end()
         ended = frames.link.ended_by(error)
         if isinstance(ended, UnreadableFrameError):
             number = columns.numbers[-1] + 1 if columns else self._next
@@ -489,24 +474,27 @@ class FastStream(Stream):
         self._failed(ended, at_once=has_delivered)
         return columns
 
-    def _failed(self, error: Exception, *, at_once: bool = False, is_counted: bool = True) -> None:
+    def _failed(
+        self, error: Exception, *, at_once: bool = False, began: float | None = None
+    ) -> None:
         """Schedule the next attempt, or give up.
 
         Args:
             error: reported if this was the last attempt.
-            at_once: without delay, because the link has delivered.
-            is_counted: False if what failed was a connection that had been idle.
+            at_once: without delay, because the link has delivered, or the connection had been idle.
+            began: when the attempt began, by `time.monotonic`; None: it was not an attempt.
         """
         self._trouble = reason(error)
-        if isinstance(error, FastPathError) or is_final(error):
+        pause: float | None = 0.0
+        if isinstance(error, FastPathError) or failure_of(error) is Failure.REFUSED:
             pause = None
-        else:
-            pause = self._retries.pause() if is_counted else 0.0
+        elif not at_once:
+            pause = self._outage.pause(error, began)
         if pause is None:
             self._failure = error
             return
         _LOGGER.info("partition %s is opened again after: %s", self._partition_id, error)
-        self._not_before = time.monotonic() + (0.0 if at_once else pause)
+        self._not_before = time.monotonic() + pause
 
     def _opened(self, deadline: float) -> LinkFrames | None:
         """Return the frames of the open link; None while there is no link."""
@@ -515,9 +503,7 @@ class FastStream(Stream):
             time.sleep(max(0.0, min(self._not_before, deadline) - now))
             return None
         if self._opening is None:
-            self._opening = self._source.opening(
-                self._partition_id, self._next, self._settings.owner_level
-            )
+            self._opening = self._next_opening()
         try:
             until = min(deadline, self._opening.deadline)
             link = self._opening.result(max(0.0, until - now))
@@ -527,6 +513,11 @@ class FastStream(Stream):
             self._frames = LinkFrames(link, credit)
         except Exception as error:
             self._opening.abandon()
-            self._failed(error, is_counted=not isinstance(self._opening, Reattaching))
+            is_kept = isinstance(self._opening, Reattaching)
+            self._failed(error, at_once=is_kept, began=self._opening.began)
         self._opening = None
         return self._frames
+
+    def _next_opening(self) -> AnyOpening:
+        level, seconds = self._settings.owner_level, self._outage.seconds_left
+        return self._source.opening(self._partition_id, self._next, level, seconds)

@@ -143,7 +143,8 @@ def note_errors(client: EventHubConsumerClient, note: Callable[[Exception], None
     """Call a function with each error that a receiver of the client meets and would retry.
 
     The client reports an error only after all its retries, and begins to count anew with each
-    turn of its loop, so a refusal is never reported. Nothing is noted if the names have changed.
+    turn of its loop, so a refusal is never reported; that it cannot connect is not reported either.
+    Nothing is noted if the names have changed.
 
     Args:
         client: has no receiver yet.
@@ -157,15 +158,25 @@ def note_errors(client: EventHubConsumerClient, note: Callable[[Exception], None
 
     def create_noting(*args: Any, **settings: Any) -> Internal:
         consumer = create(*args, **settings)
-        if hasattr(consumer, "_handle_exception"):
+        if hasattr(consumer, "_handle_exception") and hasattr(consumer, "_open"):
             handle: Callable[..., Exception] = consumer._handle_exception
+            open_: Callable[[], bool] = consumer._open
 
             def noting(error: Exception, **own: Any) -> Exception:
                 public = handle(error, **own)
                 note(public)
                 return public
 
+            def open_noting() -> bool:
+                try:
+                    return open_()
+                except Exception as error:
+                    if not consumer.running:  # else the client handles it
+                        noting(error, is_consumer=True)
+                    raise
+
             consumer._handle_exception = noting
+            consumer._open = open_noting
         return consumer
 
     client._create_consumer = create_noting  # type: ignore[method-assign]
@@ -230,6 +241,8 @@ class OfficialConnection:
         except Exception as raised:
             public = raised
         self._close(transport)
+        if public is not error:
+            public.__cause__ = error
         return public
 
     def interrupt(self) -> None:

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from azure.eventhub.exceptions import EventHubError
 
-from eventhub_checkpoints._shared.client import explanation, reason
+from eventhub_checkpoints._shared.client import Failure, explanation, failure_of, reason
+from eventhub_checkpoints._shared.deadline import attempt_limit
 from eventhub_checkpoints.errors import HubUnavailableError
 from eventhub_checkpoints.receive.address import (
     Address,
@@ -18,7 +19,7 @@ from eventhub_checkpoints.receive.address import (
     HubQueries,
     PartitionProperties,
 )
-from eventhub_checkpoints.receive.amqp.fast import Opening, Retries
+from eventhub_checkpoints.receive.amqp.fast import Opening
 from eventhub_checkpoints.receive.amqp.management import HUB, Answer, ManagementLink
 from eventhub_checkpoints.receive.amqp.private_parts import (
     FastPathError,
@@ -70,12 +71,15 @@ def read_properties(partition_id: str, answer: Mapping[str, object]) -> Partitio
 
 
 @contextmanager
-def explained(address: Address, partition_id: str | None = None) -> Iterator[None]:
+def explained(
+    address: Address, partition_id: str | None = None, right: str = "listen"
+) -> Iterator[None]:
     """Translate the client's errors into those of this package.
 
     Args:
         address: the hub that the client calls.
         partition_id: the partition it receives from; None for a management call.
+        right: what the key or the credential must have the right to do.
 
     Raises:
         ConfigurationError: the hub or the consumer group does not exist, or the key, the
@@ -85,7 +89,7 @@ def explained(address: Address, partition_id: str | None = None) -> Iterator[Non
     try:
         yield
     except EventHubError as error:
-        raise explanation(error, address.scope(), partition_id) from error
+        raise explanation(error, address.scope(), partition_id, right) from error
 
 
 class Answers:
@@ -163,10 +167,11 @@ class ManagementQueries(HubQueries):
 
     Args:
         address: the hub.
+        right: what the key or the credential must have the right to do.
     """
 
-    def __init__(self, address: "HubAddress") -> None:
-        self._address = address
+    def __init__(self, address: "HubAddress", right: str = "listen") -> None:
+        self._address, self._right = address, right
         self._client: EventHubConsumerClient | None = None
         self._link: ManagementLink | None = None
         self._answered_at = float("-inf")
@@ -178,7 +183,7 @@ class ManagementQueries(HubQueries):
         deadline = time.monotonic() + timeout
         if not self._is_public:
             try:
-                with explained(self._address):
+                with explained(self._address, right=self._right):
                     return self._ask_link(Answers(partition_ids), deadline, timeout)
             except FastPathError as error:
                 self.close()
@@ -196,33 +201,39 @@ class ManagementQueries(HubQueries):
     def _ask_link(
         self, answers: Answers, deadline: float, timeout: float
     ) -> tuple[HubProperties, dict[str, PartitionProperties]]:
-        """Ask until every question is answered; wait between attempts as the client does."""
-        retries = Retries(self._address.settings)
+        """Ask until every question is answered, within the time limit."""
+        outage = self._address.outage(str(self._address), timeout)
         while True:
-            is_kept = self._is_connected()
-            failure = self._attempt(answers, deadline, is_kept)
+            is_kept, began = self._is_connected(), time.monotonic()
+            failure = self._attempt(answers, deadline, timeout, is_kept)
             if not answers.missing:
+                outage.end()
                 return answers.hub(), answers.partitions()
             if time.monotonic() >= deadline:
                 self._disconnect()
                 raise self._unanswered(answers.missing, timeout, failure)
             if is_kept and self._link is None:
                 continue  # lost since the last query: that is not an attempt
-            assert failure is not None
-            pause = retries.pause()
-            if pause is None or time.monotonic() + pause >= deadline:
+            failure = failure or EventHubError(f"no answer in {time.monotonic() - began:.1f} s")
+            wait = outage.pause(failure, began)
+            if wait is None and failure_of(failure) is Failure.UNANSWERED:
+                raise self._unanswered(answers.missing, timeout, failure)
+            if wait is None:
                 raise failure
-            time.sleep(pause)
+            time.sleep(wait)
 
-    def _attempt(self, answers: Answers, deadline: float, is_kept: bool) -> Exception | None:
+    def _attempt(
+        self, answers: Answers, deadline: float, timeout: float, is_kept: bool
+    ) -> Exception | None:
         """Ask the missing questions once; return why some are still missing, as far as known.
 
         Raises:
             FastPathError: the client has changed.
         """
-        limit = min(deadline, time.monotonic() + KEPT_TIMEOUT) if is_kept else deadline
+        now = time.monotonic()
+        limit = now + attempt_limit(deadline - now, 2 * KEPT_TIMEOUT if is_kept else timeout)
         try:
-            link = self._connected(deadline)
+            link = self._connected(limit)
         except EventHubError as error:
             return error
         try:
@@ -236,7 +247,9 @@ class ManagementQueries(HubQueries):
         refused = answers.add(received)
         self._answered_at = time.monotonic()
         if refused is not None:
-            return link.error_of(refused)
+            refusal = link.error_of(refused)
+            # A partition that the hub has is missing only while it moves.
+            return refusal if HUB in answers.missing else EventHubError(reason(refusal))
         if answers.missing:
             self._disconnect()
         return None
@@ -256,8 +269,9 @@ class ManagementQueries(HubQueries):
         """
         if self._link is None:
             self._client = self._client or self._address.open_client()
-            opening = Opening(ManagementLink(self._client), str(self._address))
-            self._link = opening.result(max(0.0, deadline - time.monotonic()))
+            seconds = max(0.0, deadline - time.monotonic())
+            opening = Opening(ManagementLink(self._client), str(self._address), seconds)
+            self._link = opening.result(seconds)
             if self._link is None:
                 opening.abandon()
                 raise EventHubError("the connection was not open in time")
@@ -290,20 +304,33 @@ def ask_public(
     """
     deadline = time.monotonic() + timeout
 
-    def ask_hub() -> HubProperties:
-        with explained(address), address.open_client() as client:
+    def read_hub() -> HubProperties:
+        with address.open_client(retry_total=0) as client:
             answer = client.get_eventhub_properties()
         return HubProperties(sorted(answer["partition_ids"], key=int), answer["created_at"])
 
-    def ask_partition(partition_id: str, **own: Any) -> PartitionProperties:
-        with explained(address), address.open_client(**own) as client:
+    def read_partition(partition_id: str) -> PartitionProperties:
+        with address.open_client(retry_total=0) as client:
             return read_properties(partition_id, client.get_partition_properties(partition_id))
 
-    once = partial(ask_partition, retry_total=0)
-    hub, found, failed = ask_with_hub(address, partition_ids, ask_hub, once, timeout)
+    def ask_hub() -> HubProperties:
+        with explained(address):
+            return address.outage(str(address), timeout).wait_out(read_hub)
+
+    def ask_once(partition_id: str) -> PartitionProperties:
+        with explained(address):
+            return read_partition(partition_id)
+
+    def ask_again(partition_id: str) -> PartitionProperties:
+        left = max(0.0, deadline - time.monotonic())
+        outage = address.outage(f"partition {partition_id} of {address}", left)
+        with explained(address):
+            return outage.wait_out(partial(read_partition, partition_id))
+
+    hub, found, failed = ask_with_hub(address, partition_ids, ask_hub, ask_once, timeout)
     found |= ask_each(
         failed,
-        ask_partition,
+        ask_again,
         max(0.0, deadline - time.monotonic()),
         describe=lambda silent: f"partition {silent} of {address}",
     )

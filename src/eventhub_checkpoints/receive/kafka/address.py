@@ -65,7 +65,7 @@ class TopicQueries:
         self._errors = errors
         self._topic = topic
 
-    def partition_ids(self) -> list[str]:
+    def partition_ids(self, timeout: float = QUERY_TIMEOUT) -> list[str]:
         """Return the ids of all partitions, in numeric order.
 
         Raises:
@@ -78,7 +78,7 @@ class TopicQueries:
                 raise KafkaException(topic.error)
             return [str(number) for number in sorted(topic.partitions)]
 
-        return self._retry("its partitions", query)
+        return self._retry("its partitions", query, timeout)
 
     def ends(self, partition_id: str, timeout: float = QUERY_TIMEOUT) -> tuple[int, int]:
         """Return a partition's first retained offset, and the offset of its next record.
@@ -362,10 +362,10 @@ class KafkaQueries(HubQueries):
         query = self._address.query
 
         def ask_hub() -> HubProperties:
-            return HubProperties(query(TopicQueries.partition_ids), None)
+            return HubProperties(query(lambda queries: queries.partition_ids(timeout)), None)
 
         def ask_partition(partition_id: str) -> PartitionProperties:
-            first, following = query(lambda queries: queries.ends(partition_id))
+            first, following = query(lambda queries: queries.ends(partition_id, timeout))
             return PartitionProperties(partition_id, first, following, "", None)
 
         hub, found, failed = ask_with_hub(

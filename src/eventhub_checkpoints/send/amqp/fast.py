@@ -8,10 +8,11 @@ from typing import Any
 from azure.eventhub import EventHubProducerClient
 from azure.eventhub.exceptions import EventHubError, OperationTimeoutError
 
-from eventhub_checkpoints._shared.client import reason
-from eventhub_checkpoints.receive.amqp.fast import Opening, Retries
+from eventhub_checkpoints._shared.client import Failure, failure_of, reason
+from eventhub_checkpoints.receive.amqp.fast import Opening
+from eventhub_checkpoints.receive.amqp.outage import Outage
 from eventhub_checkpoints.receive.amqp.private_parts import FastPathError
-from eventhub_checkpoints.send.amqp.outlet import Outlet, is_refusal
+from eventhub_checkpoints.send.amqp.outlet import Outlet
 from eventhub_checkpoints.send.amqp.private_parts import OfficialSender, PendingDelivery
 from eventhub_checkpoints.send.filling import Batch
 from eventhub_checkpoints.send.settings import SendSettings
@@ -59,21 +60,22 @@ class FastOutlet(Outlet):
     Args:
         client: closed with the outlet.
         settings: how to send.
-        retries: how often a broken connection is replaced without an answer in between.
+        outage: for how long a broken connection is replaced without an answer in between.
 
     Raises:
         FastPathError: the client has changed.
     """
 
     def __init__(
-        self, client: EventHubProducerClient, settings: SendSettings, retries: Retries
+        self, client: EventHubProducerClient, settings: SendSettings, outage: Outage
     ) -> None:
         self.accepted = 0
-        self._client, self._settings, self._retries = client, settings, retries
+        self._client, self._settings, self._outage = client, settings, outage
         self._flights: list[Flight] = []
         self._busy_until = 0.0
+        self._has_accepted = False
         self._link: OfficialSender | None = None
-        self._opening: Opening[OfficialSender] | None = Opening(OfficialSender(client), "sender")
+        self._opening: Opening[OfficialSender] | None = self._next_opening()
 
     @property
     def limit(self) -> int:
@@ -190,13 +192,13 @@ class FastOutlet(Outlet):
         """
         for flight, answer in self._refusals():
             condition, flight.trouble = read_refusal(answer)
-            if is_refusal(condition):
-                error = EventHubError(flight.trouble)
-                error.error = condition
+            error = EventHubError(flight.trouble)
+            error.error = condition
+            if failure_of(error) is Failure.REFUSED:
                 raise error
             pause = PAUSE_WHEN_BUSY if condition.endswith(SERVER_BUSY) else 0.0
             if answer and not pause:
-                pause = self._pause(EventHubError(flight.trouble))
+                pause = self._pause(error)
             self._busy_until = max(self._busy_until, time.monotonic() + pause)
 
     def _refusals(self) -> list[tuple[Flight, dict[str, Any]]]:
@@ -210,16 +212,17 @@ class FastOutlet(Outlet):
             if "accepted" in answer:
                 self._flights.remove(flight)
                 self.accepted += len(flight.batch)
-                self._retries.succeeded()
+                self._outage.end()
+                self._has_accepted = True
                 continue
             flight.pending = None
             flight.in_doubt = flight.in_doubt or not answer
             refused.append((flight, answer))
         return refused
 
-    def _pause(self, error: Exception) -> float:
+    def _pause(self, error: Exception, began: float | None = None) -> float:
         """Return how long to wait before the next attempt; raises the error if it was the last."""
-        pause = self._retries.pause()
+        pause = self._outage.pause(error, began)
         if pause is None:
             raise error
         return pause
@@ -230,15 +233,23 @@ class FastOutlet(Outlet):
         for flight in self._flights:
             flight.in_doubt = flight.in_doubt or flight.pending is not None
             flight.pending = None
-        self._failed(link.ended_by(error))
+        at_once, self._has_accepted = self._has_accepted, False
+        self._failed(link.ended_by(error), at_once=at_once)
 
-    def _failed(self, error: Exception) -> None:
-        condition = str(getattr(error, "error", None))
-        if isinstance(error, FastPathError) or is_refusal(condition):
+    def _failed(
+        self, error: Exception, *, at_once: bool = False, began: float | None = None
+    ) -> None:
+        """Schedule the next attempt, or raise; arguments as in `FastStream`."""
+        if isinstance(error, FastPathError) or failure_of(error) is Failure.REFUSED:
             raise error
         for flight in self._flights:
             flight.trouble = reason(error)
-        pause = PAUSE_WHEN_BUSY if condition.endswith(SERVER_BUSY) else self._pause(error)
+        is_busy = str(getattr(error, "error", None)).endswith(SERVER_BUSY)
+        pause = 0.0
+        if is_busy:
+            pause = PAUSE_WHEN_BUSY
+        elif not at_once:
+            pause = self._pause(error, began)
         _LOGGER.info("the hub is connected again after: %s", error)
         self._busy_until = time.monotonic() + pause
 
@@ -252,17 +263,23 @@ class FastOutlet(Outlet):
             return None
         try:
             if self._opening is None:
-                self._opening = Opening(OfficialSender(self._client), "sender")
+                self._opening = self._next_opening()
             self._link = self._opening.result(max(0.0, min(until, self._opening.deadline) - now))
             if self._link is None:
                 return None
         except Exception as error:
+            began = None
             if self._opening is not None:
                 self._opening.abandon()
+                began = self._opening.began
             self._opening = None
-            self._failed(error)
+            self._failed(error, began=began)
         self._opening = None
         return self._link
+
+    def _next_opening(self) -> Opening[OfficialSender]:
+        seconds = min(self._outage.seconds_left, self._settings.operation_timeout)
+        return Opening(OfficialSender(self._client), "sender", seconds)
 
 
 def read_refusal(answer: dict[Any, Any]) -> tuple[str, str]:

@@ -2,16 +2,7 @@
 
 from abc import ABC, abstractmethod
 
-from eventhub_checkpoints._shared.client import NOT_FOUND, OUT_OF_RANGE, UNAUTHORIZED
 from eventhub_checkpoints.send.filling import Batch
-
-REFUSALS = (NOT_FOUND, OUT_OF_RANGE, UNAUTHORIZED, "message-size-exceeded", "not-allowed")
-"""Conditions under which the same batch would be refused again."""
-
-
-def is_refusal(condition: str) -> bool:
-    """Return whether a condition means that the hub will never accept the batch."""
-    return condition.endswith(REFUSALS)
 
 
 class Outlet(ABC):

@@ -2,13 +2,16 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from azure.eventhub import EventDataBatch, EventHubProducerClient
 from azure.eventhub.amqp import AmqpAnnotatedMessage
 
+from eventhub_checkpoints._shared.client import Failure, failure_of
 from eventhub_checkpoints.amqp.messages import decode_message, split_batch
-from eventhub_checkpoints.send.amqp.outlet import Outlet, is_refusal
+from eventhub_checkpoints.receive.amqp.outage import Outage
+from eventhub_checkpoints.send.amqp.outlet import Outlet
 from eventhub_checkpoints.send.filling import Batch
 
 
@@ -16,27 +19,30 @@ class PublicOutlet(Outlet):
     """Sends each batch with the client's public API and waits for its answer.
 
     Args:
-        client: closed with the outlet; its settings determine retries.
+        client: closed with the outlet; it does not retry.
+        outage: for how long a batch that is not confirmed is sent again.
     """
 
-    def __init__(self, client: EventHubProducerClient) -> None:
+    def __init__(self, client: EventHubProducerClient, outage: Outage) -> None:
         self.accepted = 0
-        self._client = client
+        self._client, self._outage = client, outage
         self._limit: int | None = None
         self._in_doubt = 0
 
     @property
     def limit(self) -> int:
         if self._limit is None:
-            self._limit = self._client.create_batch().max_size_in_bytes
+            batch = self._outage.wait_out(self._client.create_batch)
+            self._limit = batch.max_size_in_bytes
         return self._limit
 
     def put(self, batch: Batch) -> None:
         for part in self._parts(batch):
             try:
-                self._client.send_batch(part)
+                self._outage.wait_out(partial(self._client.send_batch, part))
             except Exception as error:
-                self._in_doubt = 0 if is_refusal(str(getattr(error, "error", ""))) else len(part)
+                is_refused = failure_of(error) is Failure.REFUSED
+                self._in_doubt = 0 if is_refused else len(part)
                 raise
             self.accepted += len(part)
 

@@ -9,16 +9,17 @@ from functools import lru_cache
 from azure.eventhub.exceptions import EventHubError
 
 from eventhub_checkpoints._shared.client import (
-    NO_CONNECTION,
     OUT_OF_RANGE,
-    UNAUTHORIZED,
+    Failure,
     explanation,
+    failure_of,
     reason,
 )
 from eventhub_checkpoints.errors import ConfigurationError, HubUnavailableError
 from eventhub_checkpoints.receive.amqp.address import HubAddress
-from eventhub_checkpoints.receive.amqp.fast import Retries
+from eventhub_checkpoints.receive.amqp.outage import Outage
 from eventhub_checkpoints.receive.amqp.private_parts import FastPathError, warn_once
+from eventhub_checkpoints.receive.amqp.queries import ManagementQueries
 from eventhub_checkpoints.send.amqp.fast import FastOutlet
 from eventhub_checkpoints.send.amqp.outlet import Outlet
 from eventhub_checkpoints.send.amqp.public import PublicOutlet
@@ -113,13 +114,16 @@ class HubSender(Sender):
     def _fast(self) -> Outlet:
         client = self._address.open_producer()
         try:
-            return FastOutlet(client, self._settings, Retries(self._address.settings))
+            return FastOutlet(client, self._settings, self._outage())
         except FastPathError:
             client.close()
             raise
 
     def _public(self) -> Outlet:
-        return PublicOutlet(self._address.open_producer())
+        return PublicOutlet(self._address.open_producer(retry_total=0), self._outage())
+
+    def _outage(self) -> Outage:
+        return self._address.outage(str(self._address), self._settings.operation_timeout)
 
     def _put(self, outlet: Outlet, batch: Batch) -> Outlet:
         """Send a batch; return the outlet for the next one."""
@@ -171,8 +175,9 @@ class HubSender(Sender):
 
     def _look_up(self, key: str) -> str:
         if not self._partition_ids:
-            with self._address.open_producer() as client:
-                self._partition_ids = sorted(client.get_partition_ids(), key=int)
+            with ManagementQueries(self._address, right="send") as queries:
+                hub, _ = queries.ask([], self._settings.operation_timeout)
+            self._partition_ids = hub.partition_ids
         return partition_of(key, self._partition_ids)
 
 
@@ -197,8 +202,8 @@ def explained(address: HubAddress) -> Iterator[None]:
         if "size-exceeded" in condition:
             raise ConfigurationError(f"{address} refuses a batch: {reason(error)}") from error
         explained_error = explanation(error, address.scope(), right="send")
-        is_known = isinstance(explained_error, ConfigurationError) or NO_CONNECTION in condition
-        if is_known or UNAUTHORIZED in condition:
+        is_unreached = failure_of(error) is Failure.UNREACHED
+        if isinstance(explained_error, ConfigurationError) or is_unreached:
             raise explained_error from error
         raise HubUnavailableError(
             f"events were not accepted by {address}: {reason(error)}"

@@ -80,11 +80,12 @@ class BaseCheckpointStore(OwnershipMethods, CheckpointMethods, ClosingContext, C
         because deleting takes a permission that a consumer need not have.
 
         Raises:
-            StoreUnavailableError: no answer within `operation_timeout`.
+            StoreUnavailableError: no answer within `operation_timeout`; or the connection was
+                refused, or the host's name not known, for 5 s (see `unreachable_timeout`).
             StoreAccessError: the backend refused access.
             StoreNotReadyError: the container, table or keyspace does not exist.
         """
-        await uninterrupted(self.settings.operation_timeout, self._verify)
+        await uninterrupted(self.settings.operation_timeout, self._awaited, self._verify)
 
     async def _verify(self) -> None:
         await self._ready()

@@ -81,11 +81,12 @@ class BaseCheckpointStore(OwnershipMethods, CheckpointMethods, ClosingContext, C
         because deleting takes a permission that a consumer need not have.
 
         Raises:
-            StoreUnavailableError: no answer within `operation_timeout`.
+            StoreUnavailableError: no answer within `operation_timeout`; or the connection was
+                refused, or the host's name not known, for 5 s (see `unreachable_timeout`).
             StoreAccessError: the backend refused access.
             StoreNotReadyError: the container, table or keyspace does not exist.
         """
-        uninterrupted(self.settings.operation_timeout, self._verify)
+        uninterrupted(self.settings.operation_timeout, self._awaited, self._verify)
 
     def _verify(self) -> None:
         self._ready()

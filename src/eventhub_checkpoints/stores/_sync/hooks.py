@@ -18,7 +18,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import ClassVar, TypeVar, Unpack
 
 from eventhub_checkpoints._shared._sync import compat
-from eventhub_checkpoints._shared.deadline import WORTHWHILE, pause, seconds_left
+from eventhub_checkpoints._shared.connection_errors import why_unreached
+from eventhub_checkpoints._shared.deadline import (
+    UNREACHABLE_TIMEOUT,
+    WORTHWHILE,
+    limit_reaching,
+    pause,
+    seconds_left,
+    unreached,
+)
 from eventhub_checkpoints._shared.per_process import PerProcess
 from eventhub_checkpoints._shared.secrets import masked
 from eventhub_checkpoints._shared.settings import Settings, StoreSettings, nearest_first
@@ -180,7 +188,7 @@ class HookRunner(Hooks):
         self._opening = compat.Lock()
         self._write_locks: dict[PartitionState, compat.Lock] = {}
         self._in_flight = compat.InFlight()
-        self._is_open = self._is_closing = False
+        self._is_open = self._is_closing = self._is_unreached = False
 
     def try_claims(self, proposals: Sequence[Proposal]) -> Sequence[Won | Lost | Exception]:
         """Claim two or more partitions independently; return answers in the order of the proposals.
@@ -196,10 +204,17 @@ class HookRunner(Hooks):
 
         Raises:
             StoreAccessError: the backend refused access.
-            StoreUnavailableError: no answer within `operation_timeout`.
+            StoreUnavailableError: no answer within `operation_timeout`; or the connection was
+                refused, or the host's name not known, for 5 s (see `unreachable_timeout`).
         """
         self.creates, self._is_open = True, False
-        compat.uninterrupted(self.settings.operation_timeout, self._ready)
+        compat.uninterrupted(self.settings.operation_timeout, self._awaited, self._ready)
+
+    def _awaited(self, call: Callable[[], None]) -> None:
+        """Make a call that a person, or the start of a program, waits for."""
+        if self.settings.unreachable_timeout is None:
+            limit_reaching(UNREACHABLE_TIMEOUT)
+        call()
 
     def close(self) -> None:
         """Close what the store opened, permanently in this process and event loop.
@@ -280,9 +295,14 @@ class HookRunner(Hooks):
                     raise self._closed_error()
                 try:
                     with compat.attempt(seconds or self.settings.operation_timeout):
-                        return hook(*args)
+                        answer = hook(*args)
+                    self._is_unreached = False
+                    return answer
                 except Exception as error:
                     latest = self._mapped(error)
+                    is_unreached = why_unreached(error) is not None
+            if is_unreached and isinstance(latest, StoreUnavailableError):
+                self._say_unreached(latest)
             # Not raised above, where a hidden error would still be the context of what is raised.
             if not retries or not isinstance(latest, StoreUnavailableError):
                 raise latest
@@ -294,6 +314,15 @@ class HookRunner(Hooks):
                 raise failure
             compat.sleep(wait)
             attempts += 1
+
+    def _say_unreached(self, error: StoreUnavailableError) -> None:
+        """Log once until the next success that there is no connection, and limit the call."""
+        if self.settings.unreachable_timeout is not None:
+            limit_reaching(self.settings.unreachable_timeout)
+        left = unreached()
+        if not self._is_unreached:
+            self._is_unreached = True
+            log.warning("%s; this call tries again for at most %.0f s", error, left)
 
     def _mapped(self, error: Exception) -> CheckpointStoreError:
         if isinstance(error, CheckpointStoreError):

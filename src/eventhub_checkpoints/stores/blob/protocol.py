@@ -8,6 +8,7 @@ from urllib.parse import unquote
 
 from azure.core.exceptions import AzureError, ClientAuthenticationError, HttpResponseError
 
+from eventhub_checkpoints._shared.connection_errors import innermost, is_untrusted, why_unreached
 from eventhub_checkpoints._shared.secrets import masked, quoted
 from eventhub_checkpoints.errors import (
     ConfigurationError,
@@ -19,7 +20,6 @@ from eventhub_checkpoints.errors import (
 )
 from eventhub_checkpoints.records import Checkpoint, Ownership, Scope
 from eventhub_checkpoints.stores.blob.rest import EPOCH, Blob, moment
-from eventhub_checkpoints.stores.connections import innermost, is_untrusted, why_unreached
 from eventhub_checkpoints.stores.hook_results import Listing
 from eventhub_checkpoints.stores.record_format import checkpoint_of, is_row, owner_of
 
@@ -176,6 +176,11 @@ def failure(status: int, code: str, operation: str, where: str) -> StoreError:
         where: the container and its account, for messages.
     """
     answer = f"{status} {code}".strip()
+    if code == "ContainerBeingDeleted" and operation == "create the container":
+        return StoreUnavailableError(
+            f"{where} is being deleted ({answer}), which takes half a minute or longer: wait until "
+            "then, or name another container"
+        )
     if code in {"ContainerNotFound", "ContainerBeingDeleted"}:
         return StoreNotReadyError(
             f"{where} does not exist ({answer}): create it with store.create(), "
@@ -191,16 +196,40 @@ def failure(status: int, code: str, operation: str, where: str) -> StoreError:
     return StoreError(f"{where}: the service answered {answer} to a {request}{hint}")
 
 
+FORBIDDEN = {
+    "AccountIsDisabled": "the storage account is disabled, as when its subscription has ended; "
+    "enable it. The credential is not the reason",
+    "InsufficientAccountPermissions": "the storage account allows no such request now, as while "
+    "reading or writing is switched off. The credential is not the reason",
+    "RequestForbiddenByContainerEncryptionPolicy": "the container accepts only blobs of its own "
+    "encryption scope, and the SAS or the request names another (ses). The credential's rights "
+    "are not the reason",
+    "AuthorizationProtocolMismatch": "the SAS or the account allows HTTPS only; use https://",
+    "AuthorizationResourceTypeMismatch": "the SAS is not for blobs and containers; make one for "
+    "the container",
+    "AuthorizationServiceMismatch": "the SAS is not for blobs and containers; make one for the "
+    "container",
+    "AuthorizationFailure": "the credential is not valid for it, or network rules shut this "
+    "machine out",
+    "AuthorizationSourceIPMismatch": "the credential is not valid for it, or network rules shut "
+    "this machine out",
+    "KeyBasedAuthenticationNotPermitted": "the account allows no shared key; use an Entra "
+    "credential",
+}
+"""What codes of status 403 mean, apart from those that name a right.
+
+Source: Azure Storage, "Common REST API error codes", "Blob Storage error codes", "SAS error codes",
+"Troubleshoot 403 errors".
+"""
+
+
 def refusal(code: str, operation: str) -> str:
-    """Return a message about the missing permission."""
-    if code == "AuthorizationPermissionMismatch":
-        return f"the credential lacks {RIGHTS[operation]}; {ROLE}"
-    if code in {"AuthorizationResourceTypeMismatch", "AuthorizationServiceMismatch"}:
-        return "the SAS is not for blobs and containers; make one for the container"
-    if code in {"AuthorizationFailure", "AuthorizationSourceIPMismatch"}:
-        return "the credential is not valid for it, or network rules shut this machine out"
-    if code == "KeyBasedAuthenticationNotPermitted":
-        return "the account allows no shared key; use an Entra credential"
+    """Return a message about what was forbidden, and why."""
+    if code in {"AuthorizationPermissionMismatch", "UnauthorizedBlobOverwrite"}:
+        right = RIGHTS["write" if code == "UnauthorizedBlobOverwrite" else operation]
+        return f"the credential lacks {right}; {ROLE}"
+    if code in FORBIDDEN:
+        return FORBIDDEN[code]
     return f"the credential was refused to {operation}; is it valid, unexpired, of this account?"
 
 

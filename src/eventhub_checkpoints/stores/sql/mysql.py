@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from sqlalchemy.engine import URL
 
+from eventhub_checkpoints._shared.connection_errors import is_untrusted, why_unreached
 from eventhub_checkpoints._shared.deadline import bound
 from eventhub_checkpoints.errors import (
     CheckpointStoreError,
@@ -16,7 +17,6 @@ from eventhub_checkpoints.errors import (
     StoreNotReadyError,
     StoreUnavailableError,
 )
-from eventhub_checkpoints.stores.connections import is_untrusted, why_unreached
 from eventhub_checkpoints.stores.sql.dialect import (
     NO_TABLE,
     OLD_TABLE,

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from sqlalchemy.engine import URL
 
+from eventhub_checkpoints._shared.connection_errors import why_unreached
 from eventhub_checkpoints._shared.deadline import seconds_left
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import (
@@ -23,7 +24,6 @@ from eventhub_checkpoints.errors import (
     StoreNotReadyError,
     StoreUnavailableError,
 )
-from eventhub_checkpoints.stores.connections import why_unreached
 from eventhub_checkpoints.stores.sql.dialect import (
     NO_TABLE,
     OLD_TABLE,

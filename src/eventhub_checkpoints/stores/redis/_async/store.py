@@ -24,6 +24,7 @@ from redis.exceptions import TimeoutError as DriverTimeoutError
 
 from eventhub_checkpoints import errors
 from eventhub_checkpoints._shared._async.compat import for_each
+from eventhub_checkpoints._shared.connection_errors import why_unreached
 from eventhub_checkpoints._shared.deadline import attempt_limit
 from eventhub_checkpoints._shared.secrets import masked
 from eventhub_checkpoints._shared.settings import Settings, StoreSettings, kind_of
@@ -175,7 +176,7 @@ class RedisRequests:
             return no_credential(error, what)
         code = protocol.code_of(error)
         if not code and isinstance(error, (OSError, *UNANSWERED)):
-            why = connections.why_unreached(error)
+            why = why_unreached(error)
             reason = why or masked(str(error)) or "no answer in time"
             hint = "" if why or self._has_answered else other_scheme(self.address, error)
             return errors.StoreUnavailableError(f"{what}: {reason} ({type(error).__name__}){hint}")

@@ -10,7 +10,7 @@ from azure.eventhub.aio import PartitionContext
 
 from eventhub_checkpoints._shared._async.client_check import ClosingContext
 from eventhub_checkpoints._shared._async.compat import uninterrupted
-from eventhub_checkpoints._shared.settings import require_seconds
+from eventhub_checkpoints._shared.settings import StoreSettings, require_seconds
 from eventhub_checkpoints.dead_letters.letter import DeadLetter, StoredLetter, in_order
 from eventhub_checkpoints.errors import StoreNotReadyError
 from eventhub_checkpoints.stores.sql import url as urls
@@ -31,6 +31,7 @@ class DeadLetterTable(ClosingContext):
         credential: as for it.
         entra: as for it.
         timeout: seconds for each call, in which it is tried again if the database is unavailable.
+        unreachable_timeout: as for it.
 
     Raises:
         ConfigurationError: an argument is invalid.
@@ -46,16 +47,19 @@ class DeadLetterTable(ClosingContext):
         credential: Any = None,
         entra: bool = False,
         timeout: float = 30.0,
+        unreachable_timeout: float | None = None,
     ) -> None:
         require_seconds("timeout", timeout)
+        settings: StoreSettings = {"operation_timeout": timeout, "write_timeout": timeout}
+        if unreachable_timeout is not None:
+            settings["unreachable_timeout"] = unreachable_timeout
         self._store = DeadLetters(
             url_or_engine,
             namespace=namespace,
             schema=schema,
             credential=credential,
             entra=entra,
-            operation_timeout=timeout,
-            write_timeout=timeout,
+            **settings,
         )
         self._sql = self._store.statements
 

@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from eventhub_checkpoints.stores.connections import innermost, why_unreached
+from eventhub_checkpoints._shared.connection_errors import innermost, why_unreached
 
 UNRESOLVED = socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 REFUSED = ConnectionRefusedError(111, "Connection refused")
