@@ -10,6 +10,7 @@ from typing import TypeVar
 from azure.eventhub.exceptions import EventHubError
 
 from eventhub_checkpoints._shared.client import Failure, failure_of, reason
+from eventhub_checkpoints._shared.connection_errors import why_unreached
 from eventhub_checkpoints._shared.deadline import pause
 
 log = logging.getLogger("eventhub_checkpoints")
@@ -74,7 +75,7 @@ class Outage:
         failure, now = failure_of(error), time.monotonic()
         if self._since is None:
             self._since = now if began is None else began
-        seconds = self._unreachable_timeout if failure is Failure.UNREACHED else self._seconds
+        seconds = self._unreachable_timeout if why_unreached(error) else self._seconds
         wait = pause(self._failures, self._since + seconds - now, random.random())
         is_last = self._retry_total is not None and self._failures >= self._retry_total
         self._failures += 1
