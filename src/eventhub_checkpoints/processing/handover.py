@@ -177,8 +177,10 @@ class GroupHandover:
         self._follow_departures(now)
         for row in known:
             owner = self._shown_owner(row["partition_id"], now)
+            if owner == RELEASED:
+                continue  # released, or expired by the client's own rule as well
             row["owner_id"] = owner
-            if owner != RELEASED and row["last_modified_time"] + self.expires_after < now:
+            if row["last_modified_time"] + self.expires_after < now:
                 row["last_modified_time"] = now  # otherwise the client claims it as expired
         return known
 

@@ -35,7 +35,11 @@ def client(
 def shown(
     group: GroupHandover, rows: list[Any], wishes: list[Any] | None, now: float = NOW
 ) -> dict[str, str]:
-    return {row["partition_id"]: row["owner_id"] for row in group.listed(rows, wishes, now)}
+    """The owner of each partition in the eyes of the client; `""` if that has expired."""
+    return {
+        row["partition_id"]: row["owner_id"] if row["last_modified_time"] + LIMIT >= now else ""
+        for row in group.listed(rows, wishes, now)
+    }
 
 
 def test_the_partition_of_a_live_owner_is_asked_for() -> None:
@@ -207,7 +211,7 @@ def test_the_partitions_of_an_owner_that_has_gone_are_shared_among_those_that_as
     assert [(row["owner_id"], row["last_modified_time"]) for row in seen] == [
         ("thief", gone),
         ("other", gone),
-        ("", NOW),
+        ("owner", NOW),
     ]
     answers = [thief.answer(key, "thief", gone) for key in "012"]
     assert answers == [Answer.CLAIM, Answer.WAIT, Answer.CLAIM]
