@@ -65,6 +65,7 @@ def test_a_hub_that_does_not_exist_is_unhealthy(runs: Any, wait: Any, is_ready: 
     if is_ready:
         client = client(checkpoint_store=store)
     run = runs.start(store, client, unhealthy_after=1)
+    wait(lambda: run.seen.errors)
     wait(lambda: not run.processor.healthy())
     assert {partition_id for partition_id, _ in run.seen.errors} == {None}
     run.stop()
@@ -84,6 +85,21 @@ def test_a_hub_that_does_not_exist_is_unhealthy_once_it_is_reported(runs: Any, w
     wait(lambda: run.seen.opened)
     wait(run.processor.healthy)
     runs.hub.delete("nope")
+
+
+@REAL_AIO
+def test_a_hub_that_never_answers_is_unhealthy_and_reported(runs: Any, wait: Any) -> None:
+    runs.hub.delay(3600)
+    run = runs.start(runs.stage.store(), unhealthy_after=0.5)
+    wait(lambda: not run.processor.healthy())
+    wait(lambda: run.seen.errors)
+    ((partition_id, error),) = run.seen.errors
+    assert (partition_id, type(error)) == (None, HubUnavailableError)
+    assert "has not answered the client for" in str(error)
+    runs.hub.delay(0)
+    runs.hub.drop_connections()
+    wait(lambda: run.seen.opened)
+    wait(run.processor.healthy)
 
 
 @REAL_AIO
