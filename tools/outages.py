@@ -583,7 +583,10 @@ def problems(result: Result) -> list[str]:
     """Return in what a result differs from what is documented."""
     found = []
     limit = limits(result.caller, result.fault)
-    if result.fault in ANSWERS:
+    if result.caller == "EventProcessor" and result.seconds == FOREVER:
+        if "unhealthy" not in result.notes:
+            found.append("a processor becomes unhealthy")
+    elif result.fault in ANSWERS:
         if not result.error or result.took > SLACK:
             found.append("a refusal is an error at once")
     elif result.seconds < limit - SLACK:

@@ -125,6 +125,17 @@ def test_a_pause_that_leaves_just_less_than_an_attempt_needs_is_not_taken() -> N
     assert pause(0, math.nextafter(needed, math.inf), 1.0) == FIRST_PAUSE
 
 
+def test_the_last_pauses_become_shorter_so_that_no_time_is_left_unused() -> None:
+    left, waits, attempt = 5.0, [], 0
+    while (wait := pause(attempt, left, 1.0)) is not None:
+        waits.append(wait)
+        left -= wait
+        attempt += 1
+    assert waits[:5] == [0.1, 0.2, 0.4, 0.8, 1.6]
+    assert waits[5] == pytest.approx(0.95)
+    assert left <= FIRST_PAUSE + WORTHWHILE
+
+
 def test_two_clients_do_not_come_back_in_step() -> None:
     assert pause(3, math.inf, 0.0) != pause(3, math.inf, 1.0)
 

@@ -33,16 +33,22 @@ def test_a_consumer_group_that_does_not_exist_is_reported(runs: Any, wait: Any) 
 
 
 @ONLY_SIMULATED
+@pytest.mark.parametrize("is_ready", [False, True], ids=["made", "ready"])
 def test_one_that_exists_is_healthy_with_and_without_events(
-    runs: Any, wait: Any, elapse: Any
+    runs: Any, wait: Any, elapse: Any, is_ready: bool
 ) -> None:
-    store = runs.stage.store()
-    run = runs.start(store, unhealthy_after=0.5)
+    store, client = runs.stage.store(), runs.maker()
+    if is_ready:
+        client = client(checkpoint_store=store)
+    run = runs.start(store, client, unhealthy_after=0.5)
     elapse(3)
     assert (run.seen.errors, run.processor.healthy()) == ([], True)
     runs.publish(1)
     wait(lambda: run.seen.has(0))
     assert (run.seen.errors, run.processor.healthy()) == ([], True)
+    run.stop()
+    if is_ready:
+        runs.stage.finished(client.close())
 
 
 def test_what_was_processed_before_is_not_missed(runs: Any, wait: Any, elapse: Any) -> None:
@@ -66,6 +72,7 @@ def test_a_hub_that_does_not_exist_is_unhealthy(runs: Any, wait: Any, is_ready: 
     if is_ready:
         client = client(checkpoint_store=store)
     run = runs.start(store, client, unhealthy_after=1)
+    wait(lambda: run.seen.errors)
     wait(lambda: not run.processor.healthy())
     assert {partition_id for partition_id, _ in run.seen.errors} == {None}
     run.stop()
@@ -85,6 +92,21 @@ def test_a_hub_that_does_not_exist_is_unhealthy_once_it_is_reported(runs: Any, w
     wait(lambda: run.seen.opened)
     wait(run.processor.healthy)
     runs.hub.delete("nope")
+
+
+@REAL_AIO
+def test_a_hub_that_never_answers_is_unhealthy_and_reported(runs: Any, wait: Any) -> None:
+    runs.hub.delay(3600)
+    run = runs.start(runs.stage.store(), unhealthy_after=0.5)
+    wait(lambda: not run.processor.healthy())
+    wait(lambda: run.seen.errors)
+    ((partition_id, error),) = run.seen.errors
+    assert (partition_id, type(error)) == (None, HubUnavailableError)
+    assert "has not answered the client for" in str(error)
+    runs.hub.delay(0)
+    runs.hub.drop_connections()
+    wait(lambda: run.seen.opened)
+    wait(run.processor.healthy)
 
 
 @REAL_AIO

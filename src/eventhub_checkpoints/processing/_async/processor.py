@@ -239,6 +239,7 @@ class EventProcessor(ContextGuard):
             await self._close(client)
             raise
         self._client = client
+        callbacks.watch()
         self._receive_loop.start(partial(self._receive, client, position))
 
     async def _receive(self, client: Any, position: Any) -> None:

@@ -238,6 +238,15 @@ class ClientCallbacks:
         """
         if self._has_received or self.store.is_stopping:
             return math.inf
+        mute_for = self._mute_for(time.monotonic())
+        if mute_for > self._options.unhealthy_after and not self._is_silence_reported:
+            self._is_silence_reported = True
+            scope = scope_of(self.store.validator.client)
+            where = f"{scope.fully_qualified_namespace}, where {scope.eventhub_name!r} should be"
+            self.report(
+                None,
+                HubUnavailableError(f"{where}, has not answered the client for {mute_for:.0f} s"),
+            )
         handlers = list(self._handlers.values())
         since = [each.waits_since for each in handlers if each.waits_since is not None]
         # A sync client calls all handlers in one thread, including `initialize`.
@@ -284,6 +293,8 @@ class ClientCallbacks:
         silent, unbalanced = self._silent_since, self._unbalanced
         if silent is not None and now - silent > seconds:
             return True
+        if self._mute_for(now) > seconds:
+            return True
         if unbalanced is None:
             return False
         first, last = unbalanced
@@ -301,6 +312,21 @@ class ClientCallbacks:
         store = self.used_store
         if isinstance(store, HandoverStore):
             self.in_background(store.withdraw)
+
+    def _mute_for(self, now: float) -> float:
+        """Return for how many seconds the client has waited for its first answer of the hub.
+
+        The client waits without a limit for a hub that accepts connections and says nothing. That
+        it has an answer is known when it lists ownerships; an already constructed client does that
+        in a store of its own.
+        """
+        shows_answer = self.store.validator.client is not None and not self.is_ready
+        is_waiting = shows_answer and not self.store.is_used and not self.store.is_stopping
+        return now - self._began if is_waiting else 0.0
+
+    def watch(self) -> None:
+        """Start checking whether the hub answers, and whether it delivers events."""
+        self._watch.start()
 
     def stop_watching(self) -> None:
         """Stop checking for events."""

@@ -15,6 +15,9 @@ from eventhub_checkpoints._shared.deadline import pause
 
 log = logging.getLogger("eventhub_checkpoints")
 
+LAST_ATTEMPT = 1.0
+"""Seconds of the last attempt: one that is cut off sooner would hide why the others failed."""
+
 T = TypeVar("T")
 
 
@@ -55,9 +58,9 @@ class Outage:
 
     @property
     def seconds_left(self) -> float:
-        """Return how long an outage may still last; 0 when it has lasted too long."""
+        """Return how long the next attempt may take; at least long enough to learn a reason."""
         lasted = 0.0 if self._since is None else time.monotonic() - self._since
-        return max(self._seconds - lasted, 0.0)
+        return max(self._seconds - lasted, min(self._seconds, LAST_ATTEMPT))
 
     def end(self) -> None:
         """Record a success."""
