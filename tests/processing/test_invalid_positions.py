@@ -8,7 +8,6 @@ from azure.eventhub.exceptions import ConnectError, EventHubError
 
 from eventhub_checkpoints import InvalidCheckpointError
 from eventhub_checkpoints.processing.start_position import (
-    CONDITIONS,
     beyond,
     has_events_behind,
     refused_position,
@@ -25,6 +24,9 @@ def test_what_the_service_says_is_found_in_the_error_of_the_client(said: str) ->
         f"Error occurred while receiving: {said} TrackingId:5, SystemTracker:7\nmore lines"
     )
     assert refused_position(error) == f"{said} TrackingId:5, SystemTracker:7"
+
+
+CONDITIONS = "com.microsoft:georeplication:invalid-offset", "com.microsoft:argument-error"
 
 
 @pytest.mark.parametrize("condition", CONDITIONS)

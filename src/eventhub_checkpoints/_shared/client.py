@@ -227,7 +227,9 @@ def newest_known(context: Any) -> int | None:
 NOT_FOUND, STOLEN, NO_CONNECTION = "not-found", "link:stolen", "socket-error"
 UNAUTHORIZED, OUT_OF_RANGE = "unauthorized-access", "argument-out-of-range"
 NO_SUCH_POSITION = ("argument-error", "invalid-offset")
-"""Error conditions of the client."""
+"""Error conditions of the client. Of a receiver, the one of an argument is about its position: what
+else it may get wrong has its own.
+"""
 
 REFUSALS = (
     *(NOT_FOUND, STOLEN, UNAUTHORIZED, OUT_OF_RANGE, *NO_SUCH_POSITION),

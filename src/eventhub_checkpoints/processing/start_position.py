@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from eventhub_checkpoints._shared.client import NO_SUCH_POSITION
 from eventhub_checkpoints._shared.offset_words import START_OF_STREAM, meaning_of
 from eventhub_checkpoints._shared.start_position import DECIMAL, refused_by_hub, resolve_start
 from eventhub_checkpoints.processing.watermark import Position
@@ -96,8 +97,6 @@ REFUSAL = (
     r"(?s)The supplied (?:offset|sequence number) '[^']*' is invalid.*"
     r"|The filter '[^\n]*' is not a valid amqp filter.*"
 )
-CONDITIONS = "com.microsoft:georeplication:invalid-offset", "com.microsoft:argument-error"
-"""The second is about the position, too: what else a receiver may get wrong has its own."""
 
 
 def refused_position(error: BaseException) -> str | None:
@@ -111,8 +110,8 @@ def refused_position(error: BaseException) -> str | None:
         text = str(seen)
         if refusal := re.search(REFUSAL, text):
             return refusal[0].splitlines()[0]
-        told = f"{text} {getattr(seen, 'condition', '')}"
-        if condition := next((each for each in CONDITIONS if each in told), None):
+        condition = str(getattr(seen, "condition", ""))
+        if any(each in text or each in condition for each in NO_SUCH_POSITION):
             return text.splitlines()[0] if text else condition
         seen = seen.__cause__ or seen.__context__
     return None
