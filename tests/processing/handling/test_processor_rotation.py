@@ -180,11 +180,11 @@ def test_a_processor_that_is_restarted_reads_the_new_connection_string(
 def test_credentials_of_the_storage_are_rotated_while_events_are_processed(
     site: Any, blob_store: Callable[..., Any], kind: str, wait: Callable[..., Any]
 ) -> None:
-    credential, replace, validity = rotating(kind, "aio" if site.is_aio else "sync")
-    store = blob_store(credential, write_timeout=30.0)
-    with load(site.hub) as count, every(0.25, replace) as rotation:
+    secret = rotating(kind, "aio" if site.is_aio else "sync")
+    store = blob_store(secret.credential, write_timeout=30.0)
+    with load(site.hub) as count, every(0.25, secret.replace) as rotation:
         run = site.started(store)
-        ends = time.monotonic() + validity
+        ends = time.monotonic() + secret.validity
         wait(lambda: time.monotonic() > ends and rotation.times > 2)
         before = count()
         wait(lambda: store.saved["0"][-1:] > [before])

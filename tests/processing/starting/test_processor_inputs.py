@@ -240,14 +240,14 @@ def test_an_async_callable_makes_an_aio_client(runs: Any, wait: Any, variant: st
     async def client(checkpoint_store: Any) -> Any:
         return make(checkpoint_store=checkpoint_store)
 
+    if variant == "sync":
+        with pytest.raises(ConfigurationError, match="client is async; expected a plain function"):
+            runs.make(runs.stage.store(), client)
+        return
     run = runs.make(runs.stage.store(), client)
     runs.publish(1)
-    if variant != "sync":
-        run.start()
-        wait(lambda: run.seen.has(0))
-        return
-    with pytest.raises(ConfigurationError, match="is async; expected a plain function"):
-        run.start()
+    run.start()
+    wait(lambda: run.seen.has(0))
 
 
 @pytest.mark.parametrize(

@@ -150,11 +150,11 @@ def test_starts_by_partition_and_the_beginning_of_those_left_out(
     start = by_partition(variant, kind)
     for partition_id in ("0", "1"):
         runs.publish(4, partition_id)
-    run = runs.make(runs.stage.store(), starting_position=start)
     if kind == "coroutine function" and variant == "sync":
-        with pytest.raises(ConfigurationError, match=r"found is async; expected a plain function"):
-            run.start()
+        with pytest.raises(ConfigurationError, match="starting_position is async; expected a pla"):
+            runs.make(runs.stage.store(), starting_position=start)
         return
+    run = runs.make(runs.stage.store(), starting_position=start)
     run.start()
     wait(lambda: run.seen.has(3) and run.seen.has(3, partition_id="1"))
     assert run.seen.events == {"0": [2, 3], "1": [0, 1, 2, 3]}
