@@ -1,18 +1,26 @@
 """Public path: the official client's own batches, one after another."""
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from azure.eventhub import EventDataBatch, EventHubProducerClient
 from azure.eventhub.amqp import AmqpAnnotatedMessage
+from azure.eventhub.exceptions import OperationTimeoutError
 
 from eventhub_checkpoints._shared.client import Failure, failure_of
 from eventhub_checkpoints.amqp.messages import decode_message, split_batch
 from eventhub_checkpoints.receive.amqp.outage import Outage
 from eventhub_checkpoints.send.amqp.outlet import Outlet
 from eventhub_checkpoints.send.filling import Batch
+
+LEAST_SECONDS = 5.0
+"""Limit of the last attempt: the client waits for 0.8 s before it reports an error."""
+
+T = TypeVar("T")
 
 
 class PublicOutlet(Outlet):
@@ -28,18 +36,20 @@ class PublicOutlet(Outlet):
         self._client, self._outage = client, outage
         self._limit: int | None = None
         self._in_doubt = 0
+        self._is_hung = False
 
     @property
     def limit(self) -> int:
         if self._limit is None:
-            batch = self._outage.wait_out(self._client.create_batch)
+            batch = self._outage.wait_out(partial(self._in_time, self._client.create_batch))
             self._limit = batch.max_size_in_bytes
         return self._limit
 
     def put(self, batch: Batch) -> None:
         for part in self._parts(batch):
             try:
-                self._outage.wait_out(partial(self._client.send_batch, part))
+                send = partial(self._client.send_batch, part)
+                self._outage.wait_out(partial(self._in_time, send))
             except Exception as error:
                 is_refused = failure_of(error) is Failure.REFUSED
                 self._in_doubt = 0 if is_refused else len(part)
@@ -54,8 +64,33 @@ class PublicOutlet(Outlet):
         return self._in_doubt
 
     def close(self) -> None:
+        if self._is_hung:
+            return  # the client would wait for the call that hangs
         with suppress(Exception):
             self._client.close()
+
+    def _in_time(self, call: Callable[[], T]) -> T:
+        """Call the client, which waits without a limit for a hub that says nothing.
+
+        What hangs until no outage may last so long is abandoned, and never repeated.
+
+        Raises:
+            OperationTimeoutError: there was no answer in time.
+        """
+        answer: Future[T] = Future()
+
+        def run() -> None:
+            try:
+                answer.set_result(call())
+            except BaseException as error:
+                answer.set_exception(error)
+
+        threading.Thread(target=run, name="send", daemon=True).start()
+        seconds = max(self._outage.seconds_left, LEAST_SECONDS)
+        if not wait([answer], seconds).done:
+            self._is_hung = True
+            raise OperationTimeoutError(f"no answer within {seconds:.0f} s")
+        return answer.result()
 
     def _parts(self, batch: Batch) -> Iterator[EventDataBatch]:
         """Yield batches of the client, more than one if its encoding takes more room."""
