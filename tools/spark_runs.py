@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 import eventhub_checkpoints
+from waiting import LIMIT
 
 SOURCES = str(Path(eventhub_checkpoints.__file__).parent.parent)
 PARTITION, NUMBER = "partition", "number"
@@ -29,6 +30,11 @@ QUICK = {
     "spark.ui.showConsoleProgress": "false",
 }
 """Settings of a session that lives for seconds, and would spend most of them compiling."""
+
+
+def wait_for_listeners(spark: SparkSession) -> None:
+    """Wait until listeners have every event of what has ended, which Spark gives 10 s."""
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(int(1000 * LIMIT))
 
 
 def killable(folder: Path) -> dict[str, str]:
@@ -158,8 +164,7 @@ def stream(
         except Exception as error:
             run.error = error
         run.last, run.recent = query.lastProgress, list(query.recentProgress)
-        # Events reach a listener after the query has ended.
-        spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+        wait_for_listeners(spark)
     finally:
         spark.streams.removeListener(listener)
     return run

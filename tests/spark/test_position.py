@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventhub_checkpoints import ConfigurationError
+from eventhub_checkpoints._shared.offset_words import is_taken
 from eventhub_checkpoints.receive.position import is_partition_id
 from eventhub_checkpoints.spark import EventPosition
 from eventhub_checkpoints.spark.position_formats import (
@@ -52,7 +53,7 @@ EXACT = {
 
 POSITIONS = st.one_of(
     st.builds(EventPosition.from_sequence_number, st.integers(0, 2**62), st.booleans()),
-    st.builds(EventPosition.from_offset, st.text(min_size=1), st.booleans()),
+    st.builds(EventPosition.from_offset, st.text(min_size=1).filter(is_taken), st.booleans()),
     st.builds(
         EventPosition.from_enqueued_time,
         st.datetimes(min_value=datetime(1000, 1, 2), max_value=datetime(9999, 12, 30)).map(

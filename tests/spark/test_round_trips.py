@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eventhub_checkpoints._shared.offset_words import is_taken
 from eventhub_checkpoints.spark import (
     EndingPositions,
     EventPosition,
@@ -39,7 +40,9 @@ AT_ENDS = st.sampled_from(
 AT_TIMES = st.datetimes(datetime(1000, 1, 2), datetime(9999, 12, 30)).map(
     lambda moment: EventPosition.from_enqueued_time(moment.replace(tzinfo=UTC))
 )
-AT_OFFSETS = st.builds(EventPosition.from_offset, st.text(min_size=1), st.booleans())
+AT_OFFSETS = st.builds(
+    EventPosition.from_offset, st.text(min_size=1).filter(is_taken), st.booleans()
+)
 KINDS = st.sampled_from([StartingPositions, EndingPositions])
 
 

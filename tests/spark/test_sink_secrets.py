@@ -9,6 +9,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import functions as F  # noqa: N812
 
 from crashes.sink.pipeline import FAILS_AT, TOKEN, failing
+from spark_runs import wait_for_listeners
 
 SECRET = base64.b64encode(b"the key that nobody may see").decode()
 
@@ -26,7 +27,7 @@ def event_log(spark, folder):
     try:
         yield
     finally:
-        scala.listenerBus().waitUntilEmpty()
+        wait_for_listeners(spark)
         scala.removeSparkListener(log)
         log.stop()
 
