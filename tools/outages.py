@@ -25,7 +25,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import product
-from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 from urllib.parse import urlsplit
@@ -35,6 +34,7 @@ from azure.eventhub import EventHubConsumerClient
 from typer.testing import CliRunner
 
 from backends import BACKENDS
+from counts import at_least_one
 from eventhub_checkpoints import EventProcessor, MemoryCheckpointStore, open_store
 from eventhub_checkpoints.arrow import read_batches
 from eventhub_checkpoints.cli.app import app
@@ -42,6 +42,7 @@ from eventhub_checkpoints.localhub import LocalHub
 from eventhub_checkpoints.localhub.tls import SelfMadeAuthority
 from eventhub_checkpoints.receive import HubAddress, OffsetRange, ReadSettings
 from eventhub_checkpoints.receive.ranges import ReceivePath
+from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.send import SendSettings
 from eventhub_checkpoints.send.arrow import send_batches
 from tcp_servers import HOST, Passage
@@ -395,15 +396,16 @@ def arrow_sending(place: Place, path: str) -> Prepared:
 
 def command(place: Place) -> Prepared:
     """Run `ehcp lag`."""
-    file = Path(tempfile.mkdtemp()) / "positions.db"
-    url = f"sqlite:///{file}"
+    folder = tempfile.TemporaryDirectory()
+    url = f"sqlite:///{folder.name}/positions.db"
     with open_store(url) as store:
         store.create()
 
     def act(result: Result) -> None:
         hub = place.options["connectionString"]
         words = ["lag", "--store", url, "--hub", hub, "--group", "known"]
-        found = CliRunner().invoke(app, words, catch_exceptions=True)
+        with folder:
+            found = CliRunner().invoke(app, words, catch_exceptions=True)
         if found.exit_code:
             raise found.exception or RuntimeError(found.output)
 
@@ -479,23 +481,15 @@ def store_call(name: str, call: str, *, stack: ExitStack) -> tuple[Gate, Prepare
     gate = stack.enter_context(Gate((address.hostname or HOST, address.port or 0)))
     stack.enter_context(resolving(gate))
     url = place.url.replace(f"{address.hostname}:{address.port}", f"{HOST}:{gate.port}", 1)
-    scope = ("ns", HUB, "$Default")
+    scope = Scope("ns", HUB, "$Default")
     store: Any = stack.enter_context(open_store(url))
 
     def act(result: Result) -> None:
         if call == "list":
             store.list_checkpoints(*scope)
         elif call == "write":
-            row = dict(
-                zip(
-                    ("fully_qualified_namespace", "eventhub_name", "consumer_group"),
-                    scope,
-                    strict=True,
-                )
-            )
-            store.update_checkpoint(
-                {**row, "partition_id": "0", "offset": "1", "sequence_number": 1}
-            )
+            position = {"partition_id": "0", "offset": "1", "sequence_number": 1}
+            store.update_checkpoint(scope.as_dict() | position)
         else:
             getattr(store, call)()
 
@@ -569,12 +563,10 @@ def try_one(caller: str, fault: str, seconds: float) -> Result:
 
 def limits(caller: str, fault: str) -> float:
     """Return the documented seconds for which a caller waits out a fault."""
-    if caller in HUB_CALLERS and caller != "EventProcessor":
-        longest = OPERATION
-    elif caller == "EventProcessor":
+    if caller == "EventProcessor":
         return FOREVER
-    else:
-        longest = 10.0 if caller.endswith("write") else 30.0
+    of_store = 10.0 if caller.endswith("write") else 30.0
+    longest = OPERATION if caller in HUB_CALLERS else of_store
     is_person = caller.endswith(PERSON)
     return REACH if is_person and fault in ("refused", "unknown") else longest
 
@@ -614,7 +606,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--callers", nargs="+", choices=callers, default=callers)
     parser.add_argument("--faults", nargs="+", choices=[*AWAY, *ANSWERS], default=[*AWAY, *ANSWERS])
     parser.add_argument("--seconds", nargs="+", type=float, default=[3, 12, 45, FOREVER])
-    parser.add_argument("--at-once", type=int, default=4, help="trials at the same time")
+    parser.add_argument("--at-once", type=at_least_one, default=4, help="trials at the same time")
     chosen = parser.parse_args(arguments)
     cells = [
         (caller, fault, seconds)

@@ -13,7 +13,6 @@ advances an opening link one step each time it has looked at all others.
 
 import argparse
 import asyncio
-import threading
 import time
 from collections.abc import Sequence
 from functools import partial
@@ -78,7 +77,7 @@ def sync_kind(log: Log) -> Any:
 
         def process_events(self, events: Any) -> None:
             numbers = [event.sequence_number for event in events]
-            threading.Event().wait(log.processed(self.context.partition_id, numbers))
+            time.sleep(log.processed(self.context.partition_id, numbers))
 
         def close(self, reason: object) -> None:
             log.closed(self.context.partition_id)

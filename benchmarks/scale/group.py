@@ -126,7 +126,7 @@ class Consumer:
         failed_rounds: number of rounds of load balancing that raised an error.
     """
 
-    def __init__(self, hub: Hub, store: SimulatedStore, options: "Options") -> None:
+    def __init__(self, hub: Hub, store: SimulatedStore, options: Options) -> None:
         self.store = store
         self.failed_rounds = 0
         self._client = Client(hub, store.processor)

@@ -11,7 +11,8 @@ from typing import Any
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
 
-WITHOUT_YIELD = "a function without yield"
+HANDLERS = ("initialize", "process_events", "process_error", "close")
+"""Methods of a processor of one partition."""
 UNUSED: dict[type, str] = {
     Generator: "a generator",
     AsyncGenerator: "an async generator",
@@ -46,7 +47,7 @@ def is_callback(value: object) -> bool:
     return value is None or (callable(value) and runs)
 
 
-def require_runs(name: str, function: object, expected: str = WITHOUT_YIELD) -> None:
+def require_runs(name: str, function: object, expected: str = "a function without yield") -> None:
     """Refuse a generator function.
 
     Raises:

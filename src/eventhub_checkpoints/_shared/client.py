@@ -1,9 +1,9 @@
 """The official client: its private attributes, its errors, and guards against the wrong kind.
 
 Every private attribute of azure-eventhub that this package reads is read here, and none is
-modified; of the private methods, one is called, in `open_links`. If a release of the client lacks
-one, the function reports that, and its caller continues without it. The client's errors name
-neither hub nor partition, and report a wrong key as `client-error`.
+modified; two private methods are called, in `receiver_at` and `opening_of`. If a release of the
+client lacks one, the function reports that, and its caller continues without it. The client's
+errors name neither hub nor partition, and report a wrong key as `client-error`.
 
 Source: azure-eventhub 5.12.0 to 5.15.1; errors: `exceptions.py`, `_transport/_pyamqp_transport.py`.
 """
@@ -386,9 +386,6 @@ OWN_GROUP = (
     "Read in a consumer group that nobody else reads (Spark's option consumerGroup; with "
     "checkpointConsumerGroup a job still begins at the checkpoints of the other group)"
 )
-
-HANDLERS = ("initialize", "process_events", "process_error", "close")
-"""Methods of a processor of one partition."""
 
 SYNC, AIO = "eventhub_checkpoints", "eventhub_checkpoints.aio"
 SYNC_CLIENT, AIO_CLIENT = "azure.eventhub", "azure.eventhub.aio"

@@ -41,19 +41,19 @@ def bounded_context(seconds: float) -> Context:
     return context
 
 
-def limit_reaching(seconds: float) -> None:
-    """Limit for how long the current call tries to connect; see `unreached`.
+def set_unreachable_timeout(seconds: float) -> None:
+    """Set for how long the current call tries to connect; see `shorten_if_unreachable`.
 
     Only for code inside of a `bounded_context`.
     """
     _unreachable_timeout.set(seconds)
 
 
-def unreached() -> float:
-    """Record that the server refused a connection, or is not known; return the seconds left.
+def shorten_if_unreachable() -> float:
+    """Bring the deadline forward, as the server refused a connection; return the seconds left.
 
-    The deadline of the current call is brought forward if `limit_reaching` has said so. Only for
-    code inside of a `bounded_context`.
+    Only by what `set_unreachable_timeout` has set for the current call, and only for code inside of
+    a `bounded_context`.
     """
     if not math.isinf(_unreachable_timeout.get()):
         _deadline.set(min(_deadline.get(), time.monotonic() + _unreachable_timeout.get()))

@@ -60,10 +60,12 @@ def refused_by_hub(offset: str, last_offset: str, last_number: int) -> str | Non
     from before. Nothing else is known of an opaque offset.
 
     Args:
-        offset: not `""`.
+        offset: of a checkpoint; none if `""`.
         last_offset: of the partition.
         last_number: sequence number of the partition's newest event, -1 if it never had one.
     """
+    if not offset:
+        return None
     if meaning_of(offset) is not None:
         return None if is_taken(offset) else f"offset {quoted(offset)} is a word, and no offset"
     is_forgotten = last_offset == START_OF_STREAM and last_number >= 0

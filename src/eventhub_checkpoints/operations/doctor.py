@@ -469,8 +469,6 @@ def is_unread(position: Position, properties: PartitionProperties) -> bool:
 def refusal(offset: str, properties: PartitionProperties) -> str | None:
     """Explain why the partition refuses an offset; None if it may accept it, or there is none."""
     newest = properties.last_enqueued_offset
-    if not offset:
-        return None
     if is_of_another_form(offset, newest):
         return f"offset {offset}, and those of the hub are decimal, as {newest}"
     return refused_by_hub(offset, newest, properties.next_sequence_number - 1)

@@ -148,7 +148,6 @@ def require_start(name: str, value: object) -> None:
     """Refuse a value that is not a start position."""
     is_position = isinstance(value, POSITIONS) and not isinstance(value, bool) and value != ""
     # The hub would take any other string for an offset, and refuse it each time.
-    is_position = is_position and not (isinstance(value, str) and not is_taken(value))
     is_position = is_position and not (isinstance(value, str) and is_no_offset(value))
     # The client would take a naive datetime for UTC, whatever time zone was meant.
     is_position = is_position and not (isinstance(value, datetime) and value.tzinfo is None)
@@ -164,7 +163,12 @@ def is_no_offset(text: str) -> bool:
     Offsets are opaque, but contain no spaces, and are no `Key=value`. Those of a hub with
     geo-replication may contain the padding of Base64, as `1:AAAAAAAAAHA=:7`.
     """
-    if text.isalpha() or not text.isascii() or any(sign in text for sign in " ;"):
+    if (
+        not is_taken(text)
+        or text.isalpha()
+        or not text.isascii()
+        or any(sign in text for sign in " ;")
+    ):
         return True
     if KEY_AND_VALUE.match(text):
         return True

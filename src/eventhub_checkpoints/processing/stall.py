@@ -19,8 +19,8 @@ ASKING = 0.5
 
 SHORTEST_SILENCE = 20.0
 """Seconds without an answer that may be the client's own attempts, whatever the time limit."""
-REFUSALS = 3
-"""Attempts to open a link, one after another, of which none succeeded: not only a slow one."""
+REFUSED_IN_A_ROW = 3
+"""Attempts to open a link after which it counts as refused: one that goes on may only be slow."""
 LONGEST_OPENING = 60.0
 """Seconds that the client may take to open a link, whatever the time limit.
 
@@ -194,7 +194,7 @@ class PartitionWatch:
     def _judge_opening(self, since: float, idle_since: float, now: float) -> None:
         """Judge a link that the client does not get open, while the hub answers questions."""
         self.stall = None
-        if self._attempt is None or self._refusals < REFUSALS or self._answered_at < since:
+        if self._attempt is None or self._refusals < REFUSED_IN_A_ROW or self._answered_at < since:
             return
         position = quoted(self._attempt.position)
         reason = (

@@ -137,7 +137,7 @@ def beyond(position: Stored, properties: Mapping[str, Any]) -> str | None:
 
 def refused_offset(offset: object, properties: Mapping[str, Any]) -> str | None:
     """Explain why the partition refuses an offset; None if it may accept it, or there is none."""
-    if not isinstance(offset, str) or not offset:
+    if not isinstance(offset, str):
         return None
     last_offset = str(properties["last_enqueued_offset"])
     return refused_by_hub(offset, last_offset, properties["last_enqueued_sequence_number"])

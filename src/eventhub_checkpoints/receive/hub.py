@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import TypeVar
 
+from eventhub_checkpoints._shared.client import POSITION_GONE
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError, HubUnavailableError
 from eventhub_checkpoints.receive.address import Address, HubProperties, PartitionProperties
@@ -105,9 +106,8 @@ def first_event(
     if number is None:
         raise HubUnavailableError(
             f"partition {partition_id} of {address} delivered no event at {quoted(start)} "
-            f"(limit: {timeout:g} s). Does consumer group {address.consumer_group!r} exist? If the "
-            "hub was deleted and created again, its checkpoints belong to the old one: reset "
-            "them, or start from 'earliest'"
+            f"(limit: {timeout:g} s). Does consumer group {address.consumer_group!r} exist? And "
+            f"the hub, {POSITION_GONE}"
         )
     return number
 

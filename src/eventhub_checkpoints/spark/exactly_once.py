@@ -249,8 +249,10 @@ class ExactlyOnce:
         bounded(self._timeout, commit, self._store, self._scope, plan, write)
 
     def _results(self, frame: "DataFrame", batch_id: int) -> Results:
-        results = frame if self._transform is None else self._transform(frame)
-        column_names(results, "the result of transform")
+        results = frame
+        if self._transform is not None:
+            results = self._transform(frame)
+            column_names(results, "the result of transform")
         if self._staging is not None:
             return self._staging.take(results, self._store, self._target, batch_id)
         return Collected.of(results, self._max_rows)

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, TypeVar, cast
 from azure.eventhub import PartitionContext as SyncPartitionContext
 from azure.eventhub.aio import CheckpointStore
 
-from eventhub_checkpoints._shared.callables import require_ran, require_runs
+from eventhub_checkpoints._shared.callables import HANDLERS, require_ran, require_runs
 from eventhub_checkpoints._shared.client import (
-    HANDLERS,
     SYNC_CLIENT,
     ClientGuard,
     no_store,

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, TypeVar, cast
 
 from eventhub_checkpoints._shared.callables import (
+    HANDLERS,
     is_coroutine_function,
-    require_ran,
     require_runs,
+    run,
 )
 from eventhub_checkpoints._shared.client import (
     AIO_CLIENT,
-    HANDLERS,
     ClientGuard,
     no_store,
     twin_import,
@@ -145,12 +145,5 @@ def check_callable(name: str, function: object, expected: str = "a plain functio
         )
 
 
-def called(function: Callable[..., Any], *args: Any) -> Any:
-    """Call a user's function and return its result.
-
-    Raises:
-        NothingRanError: it is a coroutine or a generator, whose code would never run.
-    """
-    result = function(*args)
-    require_ran(function, result)
-    return result
+called = run
+"""Call a user's function and return its result; a coroutine or generator is an error."""

@@ -178,9 +178,9 @@ class HandoverStore(WrapperStore):
             What was won, without the partitions that are handed over; see `ClaimResult`.
         """
         rows, claims = list(checked_rows(ownership_list)), []
-        wishes, departing, scopes = [], set[str](), set[Scope]()
+        wishes, departing = [], set[str]()
         for row in rows:
-            answer, wish = self._answer(row, scopes)
+            answer, wish = self._answer(row)
             if answer is Answer.RELEASE:
                 row = {**row, "owner_id": RELEASED}
             if answer in (Answer.KEEP, Answer.RELEASE):
@@ -192,7 +192,8 @@ class HandoverStore(WrapperStore):
         won: Rows = []
         if claims or not rows:
             won = list(await self.store.claim_ownership(claims, **kwargs))
-        wishes += self._withdrawals(scopes)
+        if any(row.get("owner_id") for row in rows):
+            wishes += self._withdrawals()
         if wishes:
             await self._ask(wishes)
         # What the client has released meanwhile, at the end of a drain, it must not open again.
@@ -203,13 +204,8 @@ class HandoverStore(WrapperStore):
         gone = [row for row in won if row["partition_id"] in departing and row["owner_id"]]
         return ClaimResult(kept, gone)
 
-    def _answer(self, claim: Any, scopes: set[Scope]) -> tuple[Answer, dict[str, Any]]:
-        """Return what becomes of a claim, and the row of the wish that it may become.
-
-        Args:
-            claim: as the client proposes it.
-            scopes: gets the group of a claim that is no release.
-        """
+    def _answer(self, claim: Any) -> tuple[Answer, dict[str, Any]]:
+        """Return what becomes of a claim, and the row of the wish that it may become."""
         try:
             scope, claimant = Scope.from_dict(claim), claim.get("owner_id")
         except InvalidRecordError:
@@ -221,7 +217,6 @@ class HandoverStore(WrapperStore):
             if claimant == RELEASED:
                 group.closed(partition_id)
                 return Answer.CLAIM, {}
-            scopes.add(scope)
             group.me = claimant
             answer = group.answer(partition_id, claimant, time.time())
             if answer is not Answer.ASK:
@@ -235,13 +230,14 @@ class HandoverStore(WrapperStore):
         with self._group(Scope.from_dict(row)) as group:
             return row["partition_id"] in group.released
 
-    def _withdrawals(self, scopes: Iterable[Scope]) -> Rows:
-        """Return the rows that end the wishes of these groups that nobody needs any more."""
+    def _withdrawals(self) -> Rows:
+        """Return the rows that end the wishes that nobody needs any more."""
         rows: Rows = []
-        for scope in scopes:
-            with self._group(scope) as group:
-                over = group.withdrawn()
-            rows += [Wish.withdrawal(scope.wishes, *each) for each in over.items()]
+        groups = self._groups.value
+        with groups.guard:
+            for folded, group in groups.by_scope.items():
+                wishes = groups.scopes[folded].wishes
+                rows += [Wish.withdrawal(wishes, *each) for each in group.withdrawn().items()]
         return rows
 
     async def _ask(self, wishes: Rows) -> None:
@@ -273,8 +269,12 @@ class HandoverStore(WrapperStore):
             rows = await self._list_wishes(scope) or []
             mine = [row for row in rows if (wish := Wish.from_row(row)) and wish.asker == me]
             if mine:
-                ends = (Wish.withdrawal(scope.wishes, w["partition_id"], w["etag"]) for w in mine)
-                await self._ask(list(ends))
+                await self._ask(
+                    [
+                        Wish.withdrawal(scope.wishes, row["partition_id"], row["etag"])
+                        for row in mine
+                    ]
+                )
 
     async def update_checkpoint(self, checkpoint: Mapping[str, Any], **kwargs: Any) -> None:
         """Store how far a partition was processed.

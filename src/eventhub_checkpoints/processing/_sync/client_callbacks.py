@@ -168,7 +168,6 @@ class ClientCallbacks:
         handler = self._handler(context)
         handler.session.is_announced = True
         self._unbalanced = None
-        self._watch.start()
         self.watchdog.start()
         handler.session.opened()
         handler.open()
@@ -303,13 +302,13 @@ class ClientCallbacks:
         return not is_over and (self._is_refused or now - first > seconds)
 
     @property
-    def used_store(self) -> CheckpointStore:
+    def _used_store(self) -> CheckpointStore:
         """Return the outermost store of the client, as far as it is known."""
         return self._store_below if self.is_ready else self.client_store
 
     def withdraw(self) -> None:
         """Withdraw what the client has asked others for; the end of the sessions waits for it."""
-        store = self.used_store
+        store = self._used_store
         if isinstance(store, HandoverStore):
             self.in_background(store.withdraw)
 
@@ -394,7 +393,7 @@ class ClientCallbacks:
         session, sessions = handler.session, self.sessions
         seconds = self._options.drain_timeout
         end = sessions.drained_by(session, seconds) if stops else time.monotonic() + seconds
-        hands_over = is_handing_over(self.used_store, handler.context)
+        hands_over = is_handing_over(self._used_store, handler.context)
         is_safe = stops or hands_over or sessions.writer.goes_forward_only
         flushes = self._options.save and is_safe
         try:

@@ -188,6 +188,7 @@ class PositionValidator:
     def _refusal(self, partition_id: str, offset: str, remedy: str | None) -> str | None:
         """Return why the hub refuses to begin at an offset; None if it does not, or is silent."""
         self._unsure[partition_id] = offset, remedy
+        problem = None
         try:
             # An aio client that is cancelled while it connects leaks its connection.
             to_the_end(self._attach, partition_id, offset, seconds=ENDING)
@@ -196,8 +197,6 @@ class PositionValidator:
             if problem is None:
                 log.debug("partition %s: offset %r was not tried: %r", partition_id, offset, error)
                 return None
-        else:
-            problem = None
         self._unsure.pop(partition_id, None)
         return problem
 
@@ -208,13 +207,14 @@ class PositionValidator:
             Exception: the hub refuses it, or does not answer in time.
         """
         receiver = receiver_at(self.client, partition_id, offset)
+        if receiver is None:
+            return
         ends = time.monotonic() + ATTACHING
         try:
-            while receiver is not None and not is_link_open(receiver):
+            while not is_link_open(receiver):
                 within(ends - time.monotonic(), opening_of(receiver))
         finally:
-            if receiver is not None:
-                receiver.close()
+            receiver.close()
 
     def _check(self, partition_id: str, check: Callable[[Any], T]) -> T | None:
         """Apply a function to a partition's properties; return None if the hub does not answer."""

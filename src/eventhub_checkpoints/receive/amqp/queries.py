@@ -231,7 +231,8 @@ class ManagementQueries(HubQueries):
             FastPathError: the client has changed.
         """
         now = time.monotonic()
-        limit = now + attempt_limit(deadline - now, 2 * KEPT_TIMEOUT if is_kept else timeout)
+        left = deadline - now
+        limit = now + (min(left, KEPT_TIMEOUT) if is_kept else attempt_limit(left, timeout))
         try:
             link = self._connected(limit)
         except EventHubError as error:

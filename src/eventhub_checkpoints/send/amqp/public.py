@@ -1,8 +1,7 @@
 """Public path: the official client's own batches, one after another."""
 
-import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, wait
+from concurrent.futures import wait
 from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
@@ -12,6 +11,7 @@ from azure.eventhub.amqp import AmqpAnnotatedMessage
 from azure.eventhub.exceptions import OperationTimeoutError
 
 from eventhub_checkpoints._shared.client import Failure, failure_of
+from eventhub_checkpoints._shared.workers import in_daemon_thread
 from eventhub_checkpoints.amqp.messages import decode_message, split_batch
 from eventhub_checkpoints.receive.amqp.outage import Outage
 from eventhub_checkpoints.send.amqp.outlet import Outlet
@@ -77,15 +77,7 @@ class PublicOutlet(Outlet):
         Raises:
             OperationTimeoutError: there was no answer in time.
         """
-        answer: Future[T] = Future()
-
-        def run() -> None:
-            try:
-                answer.set_result(call())
-            except BaseException as error:
-                answer.set_exception(error)
-
-        threading.Thread(target=run, name="send", daemon=True).start()
+        answer = in_daemon_thread(call)
         seconds = max(self._outage.seconds_left, LEAST_SECONDS)
         if not wait([answer], seconds).done:
             self._is_hung = True

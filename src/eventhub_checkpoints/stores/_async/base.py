@@ -85,7 +85,7 @@ class BaseCheckpointStore(OwnershipMethods, CheckpointMethods, ClosingContext, C
             StoreAccessError: the backend refused access.
             StoreNotReadyError: the container, table or keyspace does not exist.
         """
-        await uninterrupted(self.settings.operation_timeout, self._awaited, self._verify)
+        await uninterrupted(self.settings.operation_timeout, self._interactive, self._verify)
 
     async def _verify(self) -> None:
         await self._ready()

@@ -86,7 +86,7 @@ class BaseCheckpointStore(OwnershipMethods, CheckpointMethods, ClosingContext, C
             StoreAccessError: the backend refused access.
             StoreNotReadyError: the container, table or keyspace does not exist.
         """
-        uninterrupted(self.settings.operation_timeout, self._awaited, self._verify)
+        uninterrupted(self.settings.operation_timeout, self._interactive, self._verify)
 
     def _verify(self) -> None:
         self._ready()

@@ -22,10 +22,10 @@ from eventhub_checkpoints._shared.connection_errors import why_unreached
 from eventhub_checkpoints._shared.deadline import (
     UNREACHABLE_TIMEOUT,
     WORTHWHILE,
-    limit_reaching,
     pause,
     seconds_left,
-    unreached,
+    set_unreachable_timeout,
+    shorten_if_unreachable,
 )
 from eventhub_checkpoints._shared.per_process import PerProcess
 from eventhub_checkpoints._shared.secrets import masked
@@ -188,7 +188,7 @@ class HookRunner(Hooks):
         self._opening = compat.Lock()
         self._write_locks: dict[PartitionState, compat.Lock] = {}
         self._in_flight = compat.InFlight()
-        self._is_open = self._is_closing = self._is_unreached = False
+        self._is_open = self._is_closing = self._is_unreachable = False
 
     def try_claims(self, proposals: Sequence[Proposal]) -> Sequence[Won | Lost | Exception]:
         """Claim two or more partitions independently; return answers in the order of the proposals.
@@ -208,12 +208,12 @@ class HookRunner(Hooks):
                 refused, or the host's name not known, for 5 s (see `unreachable_timeout`).
         """
         self.creates, self._is_open = True, False
-        compat.uninterrupted(self.settings.operation_timeout, self._awaited, self._ready)
+        compat.uninterrupted(self.settings.operation_timeout, self._interactive, self._ready)
 
-    def _awaited(self, call: Callable[[], None]) -> None:
+    def _interactive(self, call: Callable[[], None]) -> None:
         """Make a call that a person, or the start of a program, waits for."""
         if self.settings.unreachable_timeout is None:
-            limit_reaching(UNREACHABLE_TIMEOUT)
+            set_unreachable_timeout(UNREACHABLE_TIMEOUT)
         call()
 
     def close(self) -> None:
@@ -296,13 +296,13 @@ class HookRunner(Hooks):
                 try:
                     with compat.attempt(seconds or self.settings.operation_timeout):
                         answer = hook(*args)
-                    self._is_unreached = False
+                    self._is_unreachable = False
                     return answer
                 except Exception as error:
                     latest = self._mapped(error)
-                    is_unreached = why_unreached(error) is not None
-            if is_unreached and isinstance(latest, StoreUnavailableError):
-                self._say_unreached(latest)
+                    is_unreachable = why_unreached(error) is not None
+            if is_unreachable and isinstance(latest, StoreUnavailableError):
+                self._report_unreachable(latest)
             # Not raised above, where a hidden error would still be the context of what is raised.
             if not retries or not isinstance(latest, StoreUnavailableError):
                 raise latest
@@ -315,13 +315,13 @@ class HookRunner(Hooks):
             compat.sleep(wait)
             attempts += 1
 
-    def _say_unreached(self, error: StoreUnavailableError) -> None:
+    def _report_unreachable(self, error: StoreUnavailableError) -> None:
         """Log once until the next success that there is no connection, and limit the call."""
         if self.settings.unreachable_timeout is not None:
-            limit_reaching(self.settings.unreachable_timeout)
-        left = unreached()
-        if not self._is_unreached:
-            self._is_unreached = True
+            set_unreachable_timeout(self.settings.unreachable_timeout)
+        left = shorten_if_unreachable()
+        if not self._is_unreachable:
+            self._is_unreachable = True
             log.warning("%s; this call tries again for at most %.0f s", error, left)
 
     def _mapped(self, error: Exception) -> CheckpointStoreError:

@@ -196,6 +196,8 @@ def failure(status: int, code: str, operation: str, where: str) -> StoreError:
     return StoreError(f"{where}: the service answered {answer} to a {request}{hint}")
 
 
+OF_OTHER_SERVICE = "the SAS is not for blobs and containers; make one for the container"
+NOT_VALID_HERE = "the credential is not valid for it, or network rules shut this machine out"
 FORBIDDEN = {
     "AccountIsDisabled": "the storage account is disabled, as when its subscription has ended; "
     "enable it. The credential is not the reason",
@@ -205,14 +207,10 @@ FORBIDDEN = {
     "encryption scope, and the SAS or the request names another (ses). The credential's rights "
     "are not the reason",
     "AuthorizationProtocolMismatch": "the SAS or the account allows HTTPS only; use https://",
-    "AuthorizationResourceTypeMismatch": "the SAS is not for blobs and containers; make one for "
-    "the container",
-    "AuthorizationServiceMismatch": "the SAS is not for blobs and containers; make one for the "
-    "container",
-    "AuthorizationFailure": "the credential is not valid for it, or network rules shut this "
-    "machine out",
-    "AuthorizationSourceIPMismatch": "the credential is not valid for it, or network rules shut "
-    "this machine out",
+    "AuthorizationResourceTypeMismatch": OF_OTHER_SERVICE,
+    "AuthorizationServiceMismatch": OF_OTHER_SERVICE,
+    "AuthorizationFailure": NOT_VALID_HERE,
+    "AuthorizationSourceIPMismatch": NOT_VALID_HERE,
     "KeyBasedAuthenticationNotPermitted": "the account allows no shared key; use an Entra "
     "credential",
 }
