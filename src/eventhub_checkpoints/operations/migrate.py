@@ -54,8 +54,9 @@ def read(format: str, container_url: str, scope: Scope, *, prefix: str = "") -> 
         raise ConfigurationError(f"the format is not one of {', '.join(FORMATS)}")
     if not found:
         raise ConfigurationError(
-            f"no position of {scope} was found in the format {format}; names of blobs depend on "
-            "case, so pass hub and group as the old program had them, and its prefix"
+            f"no position of {scope} was found in the format {format}: either the old program has "
+            "processed nothing, or its names are others; names of blobs depend on case, so pass "
+            "hub and group as it had them, and its prefix"
         )
     return found
 

@@ -348,9 +348,9 @@ class CoalescingCheckpointStore(ClosingContext, WrapperStore):
         self._loop_key = None
 
     def stats(self) -> dict[str, PartitionStats]:
-        """Return statistics of each partition, by its id.
+        """Return statistics of each partition that was saved and not released, by its id.
 
-        If partitions of several hubs or consumer groups were saved, the keys are
+        If partitions of several hubs or consumer groups are among them, the keys are
         `namespace/hub/group/id`.
         """
         return by_partition(self._buffer.stats())
