@@ -147,7 +147,7 @@ def reopened(
 def again(hub: LocalHub, processor: Any, log: Log) -> float:
     """Close the partition, and return the seconds until an event of it is processed."""
     before, closed_at = len(log.received), log.closed_at
-    processor._callbacks.store.let_go(CLOSED)
+    processor._callbacks.store.reopen(CLOSED)
     eventually(lambda: log.closed_at != closed_at, seconds=PATIENCE)
     hub.publish(HUB, CLOSED, ["event"])
     eventually(lambda: len(log.received) > before, seconds=PATIENCE)

@@ -4,16 +4,16 @@
 its bases and implements the hook.
 """
 
-from eventhub_checkpoints.stores._sync.base import (
+from eventhub_checkpoints.stores._sync.abilities import (
     ANY,
     AnyNumber,
     Deletes,
-    FullCheckpointStore,
     KeepsHistory,
     ListsScopes,
     Replaces,
     WritesInTransaction,
 )
+from eventhub_checkpoints.stores._sync.base import FullCheckpointStore
 
 __all__ = [
     "ANY",

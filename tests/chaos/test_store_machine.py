@@ -87,7 +87,7 @@ def test_a_lost_answer_that_is_not_recognised_is_caught(
     memory: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for folder in ("_sync", "_async"):
-        name = f"eventhub_checkpoints.stores.{folder}.ownership.OwnershipMethods._is_own"
+        name = f"eventhub_checkpoints.stores.{folder}.ownership.Ownerships._is_own"
         monkeypatch.setattr(name, lambda *_: False)
     with pytest.raises(MachineError, match="won claims: "):
         run_machine(memory, 0, EXAMPLES_TO_CATCH, shrinks=False)

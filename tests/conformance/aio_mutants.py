@@ -10,6 +10,9 @@ from mutants_of_limits import DAWDLING, OVERDUE, SLOW, three_times
 from eventhub_checkpoints._shared.settings import Settings
 from eventhub_checkpoints.aio.memory import MemoryCheckpointStore
 from eventhub_checkpoints.conformance import Accessors
+from eventhub_checkpoints.stores._async.checkpoints import Checkpoints
+from eventhub_checkpoints.stores._async.ownership import Ownerships
+from eventhub_checkpoints.stores._async.runner import HookRunner
 from eventhub_checkpoints.stores.memory.rows import MemoryRows
 from simulated_time import now
 
@@ -35,6 +38,16 @@ class AioSound(MemoryCheckpointStore):
     """A memory store without a fault; a mutant is a subclass with one."""
 
     rows: SilentRows
+    Runner: type[HookRunner] = HookRunner
+
+    def __init_subclass__(cls) -> None:
+        """Let mutants redefine what stores must not."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._engine.runner = self.Runner(self, self.settings)
+        self._engine.ownerships = Ownerships(self._engine.runner)
+        self._engine.checkpoints = Checkpoints(self._engine.runner)
 
     async def read_ownerships(self, scope: Any) -> Any:
         await self.rows.answer()
@@ -69,13 +82,14 @@ def mutant(*caught_by: str) -> Callable[[Made], Made]:
 
 @mutant(*OVERDUE)
 class TakesThreeTimesItsLimit(AioSound):
-    @property
-    def settings(self) -> Settings:
-        return three_times(self._settings)
+    class Runner(HookRunner):
+        @property
+        def settings(self) -> Settings:
+            return three_times(self._settings)
 
-    @settings.setter
-    def settings(self, settings: Settings) -> None:
-        self._settings = settings
+        @settings.setter
+        def settings(self, settings: Settings) -> None:
+            self._settings = settings
 
 
 @mutant(*OVERDUE)
@@ -106,15 +120,16 @@ class DawdlesAfterASlowCall(AioSound):
 class IsDeafToItsCancellation(AioSound):
     """It goes on waiting for its driver when its time is over."""
 
-    async def _call(self, hook: Any, *args: Any, **options: Any) -> Any:
-        async def deaf(*args: Any) -> Any:
-            task = asyncio.ensure_future(hook(*args))
-            while not task.done():
-                with suppress(asyncio.CancelledError):
-                    await asyncio.shield(task)
-            return task.result()
+    class Runner(HookRunner):
+        async def call(self, hook: Any, *args: Any, **options: Any) -> Any:
+            async def deaf(*args: Any) -> Any:
+                task = asyncio.ensure_future(hook(*args))
+                while not task.done():
+                    with suppress(asyncio.CancelledError):
+                        await asyncio.shield(task)
+                return task.result()
 
-        return await super()._call(deaf, *args, **options)
+            return await super().call(deaf, *args, **options)
 
 
 @mutant("a_hung_claim_spares_the_others")

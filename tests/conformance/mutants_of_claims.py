@@ -7,6 +7,7 @@ from typing import Any
 from sound import Raced, Sound, StallingRows, mutant
 
 from eventhub_checkpoints.errors import StoreError
+from eventhub_checkpoints.stores._sync.ownership import Ownerships
 from eventhub_checkpoints.stores.hook_results import Lost, Won
 
 
@@ -101,9 +102,10 @@ class QuotesListedEtags(Sound):
 
 @mutant("a_lost_claim_is_left_out_of_its_batch")
 class ReturnsWhatItLost(Sound):
-    def _learn(self, proposal: Any, answer: Any, now: float) -> Any:
-        row = super()._learn(proposal, answer, now)
-        return proposal.won(now) if isinstance(answer, Lost) else row
+    class Ownerships(Ownerships):
+        def learn(self, proposal: Any, answer: Any, now: float) -> Any:
+            row = super().learn(proposal, answer, now)
+            return proposal.won(now) if isinstance(answer, Lost) else row
 
 
 @mutant("every_winner_of_a_batch_is_returned")
@@ -186,11 +188,12 @@ class ListsNoneForNobody(Sound):
 
 @mutant("a_stale_release_is_calm", "a_release_without_an_etag_is_calm")
 class RaisesOnALostRelease(Sound):
-    def _release(self, proposal: Any) -> Any:
-        row = super()._release(proposal)
-        if row is None:
-            raise StoreError("the release was lost")
-        return row
+    class Ownerships(Ownerships):
+        def _release(self, proposal: Any) -> Any:
+            row = super()._release(proposal)
+            if row is None:
+                raise StoreError("the release was lost")
+            return row
 
 
 @mutant("a_stale_release_is_calm", "a_release_without_an_etag_is_calm")
@@ -208,7 +211,7 @@ class ReleasesWhateverItOwns(Sound):
 
     def try_claim(self, proposal: Any) -> Any:
         stored = self.stored(proposal)
-        owner_id = self._known(proposal).lease.owner_id
+        owner_id = self._engine.runner.known(proposal).lease.owner_id
         if proposal.is_release and stored and stored.owner_id == owner_id:
             proposal = replace(proposal, etag=stored.etag)
         return super().try_claim(proposal)
@@ -224,10 +227,11 @@ class ReleasesFirstAndOnly(Sound):
 
 @mutant("a_release_uses_the_newest_own_etag")
 class ReleasesOnce(Sound):
-    def _release_in_turn(self, proposal: Any) -> Any:
-        self._ready(is_release=True)
-        answer = self._settle([proposal])[proposal]
-        return self._learn(proposal, answer, time.time())
+    class Ownerships(Ownerships):
+        def _release_in_turn(self, proposal: Any) -> Any:
+            self._runner.ready(is_release=True)
+            answer = self.settle([proposal])[proposal]
+            return self.learn(proposal, answer, time.time())
 
 
 @mutant("a_checkpoint_survives_the_release")

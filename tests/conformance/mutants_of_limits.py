@@ -10,6 +10,7 @@ from sound import Sound, mutant
 from eventhub_checkpoints._shared import deadline as _deadline
 from eventhub_checkpoints._shared.settings import Settings
 from eventhub_checkpoints.conformance.checks.bounds import BOUND
+from eventhub_checkpoints.stores._sync.runner import HookRunner
 
 OVERDUE = (
     "a_hung_list_ends",
@@ -37,13 +38,14 @@ def three_times(settings: Settings) -> Settings:
 
 @mutant(*OVERDUE)
 class TakesThreeTimesItsLimit(Sound):
-    @property
-    def settings(self) -> Settings:
-        return three_times(self._settings)
+    class Runner(HookRunner):
+        @property
+        def settings(self) -> Settings:
+            return three_times(self._settings)
 
-    @settings.setter
-    def settings(self, settings: Settings) -> None:
-        self._settings = settings
+        @settings.setter
+        def settings(self, settings: Settings) -> None:
+            self._settings = settings
 
 
 @mutant(*OVERDUE)
@@ -78,12 +80,13 @@ class DawdlesAfterASlowCall(Sound):
 class WaitsForEver(Sound):
     """Its driver never learns how much time is left."""
 
-    def _call(self, hook: Any, *args: Any, **options: Any) -> Any:
-        token = _deadline._deadline.set(float("inf"))
-        try:
-            return super()._call(hook, *args, seconds=10**6)
-        finally:
-            _deadline._deadline.reset(token)
+    class Runner(HookRunner):
+        def call(self, hook: Any, *args: Any, **options: Any) -> Any:
+            token = _deadline._deadline.set(float("inf"))
+            try:
+                return super().call(hook, *args, limit=10**6)
+            finally:
+                _deadline._deadline.reset(token)
 
 
 @mutant("a_hung_claim_spares_the_others")

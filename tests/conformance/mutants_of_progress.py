@@ -7,6 +7,7 @@ from typing import Any
 from sound import Raced, Sound, mutant
 
 from eventhub_checkpoints.errors import StoreAccessError
+from eventhub_checkpoints.stores._sync.ownership import Ownerships
 from eventhub_checkpoints.stores.hook_results import (
     ABSENT,
     FORCE,
@@ -144,23 +145,24 @@ class Taught(Sound):
 
     states_class: type[PartitionStates]
 
-    def _begin_anew(self) -> None:
-        super()._begin_anew()
-        self._states = self.states_class()
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._engine.runner.states = self.states_class()
 
 
 @mutant("a_claim_that_was_released_forgives_nothing")
 class ForgetsThatItReleased(Sound):
-    def _remembered(self, proposal: Any, answer: Any, began: float) -> Any:
-        if proposal.is_release and isinstance(answer, Won):
-            return Remembered(answer.row)
-        return super()._remembered(proposal, answer, began)
+    class Ownerships(Ownerships):
+        def remember(self, proposal: Any, answer: Any, began: float) -> Any:
+            if proposal.is_release and isinstance(answer, Won):
+                return Remembered(answer.row)
+            return super().remember(proposal, answer, began)
 
 
 @mutant("an_owners_later_list_forgives_nothing")
 class EveryListForgives(Sound):
     def list_checkpoints(self, *names: Any, **kwargs: Any) -> Any:
-        self._states = PartitionStates()
+        self._engine.runner.states = PartitionStates()
         return super().list_checkpoints(*names)
 
 

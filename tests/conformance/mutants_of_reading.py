@@ -7,6 +7,7 @@ from sound import Sound, StallingRows, mutant
 
 from eventhub_checkpoints.errors import StoreError
 from eventhub_checkpoints.records import Checkpoint
+from eventhub_checkpoints.stores._sync.ownership import Ownerships
 from eventhub_checkpoints.stores.memory import rows as _memory
 from eventhub_checkpoints.stores.record_format import decimal_int64
 
@@ -122,5 +123,6 @@ class LeavesOutSilently(Sound):
 
 @mutant("a_clock_that_is_off_changes_no_age", "a_backends_clock_that_is_off_changes_no_age")
 class PassesTheBackendsTimesOn(Sound):
-    def _list(self, scope: Any) -> Any:
-        return self._call(self.read_ownerships, scope).rows
+    class Ownerships(Ownerships):
+        def read(self, scope: Any) -> Any:
+            return self._runner.call(self._runner.backend.read_ownerships, scope).rows

@@ -11,40 +11,47 @@ from eventhub_checkpoints._shared._sync.compat import bounded
 from eventhub_checkpoints._shared.settings import Settings
 from eventhub_checkpoints.errors import StoreError, StoreNotReadyError, StoreUnavailableError
 from eventhub_checkpoints.records import Proposal
+from eventhub_checkpoints.stores._sync.ownership import Ownerships
+from eventhub_checkpoints.stores._sync.runner import HookRunner
 from eventhub_checkpoints.stores.hook_results import Lost
 from eventhub_checkpoints.stores.partition_state import PartitionStates
 
 
 @mutant("a_claim_is_asked_again")
 class ClaimsOnce(Sound):
-    def _settle(self, proposals: Any) -> Any:
-        return self._try_batch(proposals)
+    class Ownerships(Ownerships):
+        def settle(self, proposals: Any) -> Any:
+            return self._try_batch(proposals)
 
 
 @mutant("a_list_is_asked_again")
 class ListsOnce(Sound):
-    def _call(self, hook: Any, *args: Any, seconds: Any = None, retries: bool = False) -> Any:
-        return super()._call(hook, *args, seconds=seconds)
+    class Runner(HookRunner):
+        def call(self, hook: Any, *args: Any, limit: Any = None, retries: bool = False) -> Any:
+            return super().call(hook, *args, limit=limit)
 
 
 @mutant("an_unknown_first_claim_is_left_out")
 class TakesTheUnknownForWon(Sound):
-    def _learn(self, proposal: Any, answer: Any, now: float) -> Any:
-        row = super()._learn(proposal, answer, now)
-        is_new = isinstance(answer, StoreUnavailableError) and proposal.etag is None
-        return proposal.won(now) if is_new else row
+    class Ownerships(Ownerships):
+        def learn(self, proposal: Any, answer: Any, now: float) -> Any:
+            row = super().learn(proposal, answer, now)
+            is_new = isinstance(answer, StoreUnavailableError) and proposal.etag is None
+            return proposal.won(now) if is_new else row
 
 
 @mutant("a_lost_answer_is_recognised", "a_lost_answer_of_a_renewal_is_recognised")
 class RecognisesNothing(Sound):
-    def _recognise(self, conflicts: Any) -> Any:
-        return {}
+    class Ownerships(Ownerships):
+        def _recognise(self, conflicts: Any) -> Any:
+            return {}
 
 
 @mutant("a_rival_after_a_lost_answer_is_no_own_claim")
 class TakesAnyRowForItsOwn(Sound):
-    def _is_own(self, proposal: Any, row: Any) -> bool:
-        return True
+    class Ownerships(Ownerships):
+        def _is_own(self, proposal: Any, row: Any) -> bool:
+            return True
 
 
 @mutant("a_plain_conflict_is_not_looked_into")
@@ -64,19 +71,22 @@ class GivesUpWhatIsUnknown(Sound):
 
 @mutant("an_unknown_renewal_is_kept")
 class KeepsTheUnknownAsNew(Sound):
-    def _learn(self, proposal: Any, answer: Any, now: float) -> Any:
-        row = super()._learn(proposal, answer, now)
-        if isinstance(answer, StoreUnavailableError) and row is not None:
-            return replace(row, last_modified_time=now)
-        return row
+    class Ownerships(Ownerships):
+        def learn(self, proposal: Any, answer: Any, now: float) -> Any:
+            row = super().learn(proposal, answer, now)
+            if isinstance(answer, StoreUnavailableError) and row is not None:
+                return replace(row, last_modified_time=now)
+            return row
 
 
 @mutant("an_unknown_renewal_is_not_kept_for_ever")
 class KeepsTheUnknownForEver(Sound):
-    def _learn(self, proposal: Any, answer: Any, now: float) -> Any:
-        kept = self._known(proposal).renewed_by(proposal.owner_id, proposal.etag)
-        row = super()._learn(proposal, answer, now)
-        return kept if isinstance(answer, StoreUnavailableError) else row
+    class Ownerships(Ownerships):
+        def learn(self, proposal: Any, answer: Any, now: float) -> Any:
+            known = self._runner.known(proposal)
+            kept = known.renewed_by(proposal.owner_id, proposal.etag)
+            row = super().learn(proposal, answer, now)
+            return kept if isinstance(answer, StoreUnavailableError) else row
 
 
 class FlatteredStates(PartitionStates):
@@ -89,9 +99,10 @@ class FlatteredStates(PartitionStates):
 
 @mutant("a_listed_ownership_is_kept_by_its_age")
 class TakesListedForNew(Sound):
-    def _begin_anew(self) -> None:
-        super()._begin_anew()
-        self._states = FlatteredStates()
+    class Runner(HookRunner):
+        def _enter_process(self) -> None:
+            super()._enter_process()
+            self.states = FlatteredStates()
 
 
 @mutant("a_refused_claim_raises_after_the_others")
@@ -128,11 +139,12 @@ class ClaimsOneAfterTheOther(Sound):
 @mutant("winners_of_a_batch_that_raises_are_remembered")
 class ForgetsABatchThatRaised(Sound):
     def claim_ownership(self, ownership_list: Any, **kwargs: Any) -> Any:
-        before = copy.deepcopy(self._states)
+        runner = self._engine.runner
+        before = copy.deepcopy(runner.states)
         try:
             return super().claim_ownership(ownership_list)
         except StoreError:
-            self._states = before
+            runner.states = before
             raise
 
 
@@ -167,36 +179,41 @@ class ChecksReleasesToo(Sound):
 
 @mutant("a_release_that_fails_is_calm")
 class LetsAReleaseFail(Sound):
-    def _release(self, proposal: Any) -> Any:
-        return bounded(self.settings.write_timeout, self._release_in_turn, proposal)
+    class Ownerships(Ownerships):
+        def _release(self, proposal: Any) -> Any:
+            seconds = self._runner.settings.write_timeout
+            return bounded(seconds, self._release_in_turn, proposal)
 
 
 @mutant("a_release_waits_for_a_checkpoint_under_way")
 class ReleasesAtOnce(Sound):
-    def _release_in_turn(self, proposal: Any) -> Any:
-        self._write_locks = {}
-        return super()._release_in_turn(proposal)
+    class Ownerships(Ownerships):
+        def _release_in_turn(self, proposal: Any) -> Any:
+            self._runner._write_locks = {}
+            return super()._release_in_turn(proposal)
 
 
 @mutant("a_late_release_leaves_the_newer_claim_known")
 class TakesALateReleaseForALoss(Sound):
-    def _learn(self, proposal: Any, answer: Any, now: float) -> Any:
-        row = super()._learn(proposal, answer, now)
-        if proposal.is_release and isinstance(answer, Lost):
-            known = self._known(proposal)
-            known.record_claim(known.lease.lost())
-        return row
+    class Ownerships(Ownerships):
+        def learn(self, proposal: Any, answer: Any, now: float) -> Any:
+            row = super().learn(proposal, answer, now)
+            if proposal.is_release and isinstance(answer, Lost):
+                known = self._runner.known(proposal)
+                known.record_claim(known.lease.lost())
+            return row
 
 
 @mutant("no_more_claims_at_once_than_allowed")
 class ClaimsAllAtOnce(Sound):
-    @property
-    def settings(self) -> Settings:
-        return replace(self._settings, max_concurrency=64)
+    class Runner(HookRunner):
+        @property
+        def settings(self) -> Settings:
+            return replace(self._settings, max_concurrency=64)
 
-    @settings.setter
-    def settings(self, settings: Settings) -> None:
-        self._settings = settings
+        @settings.setter
+        def settings(self, settings: Settings) -> None:
+            self._settings = settings
 
 
 @mutant("a_claim_on_a_clock_that_is_off_is_new")
@@ -208,10 +225,11 @@ class GivesTheBackendsTimeForAClaim(Sound):
 
 @mutant("an_age_is_never_negative")
 class GivesTimesInTheFuture(Sound):
-    def _list(self, scope: Any) -> Any:
-        listing = self._call(self.read_ownerships, scope)
-        ahead = time.time() - listing.server_now
-        return [(row, row.last_modified_time + ahead) for row in listing.rows]
+    class Ownerships(Ownerships):
+        def read(self, scope: Any) -> Any:
+            listing = self._runner.call(self._runner.backend.read_ownerships, scope)
+            ahead = time.time() - listing.server_now
+            return [(row, row.last_modified_time + ahead) for row in listing.rows]
 
 
 @mutant("a_closed_store_stays_closed")
@@ -222,12 +240,14 @@ class OpensAgain(Sound):
 
 @mutant("a_release_after_closing_is_done")
 class ReleasesNothingOnceClosed(Sound):
-    def _release(self, proposal: Any) -> Any:
-        return None if self._closed_in else super()._release(proposal)
+    class Ownerships(Ownerships):
+        def _release(self, proposal: Any) -> Any:
+            return None if self._runner.is_closed else super()._release(proposal)
 
 
 @mutant("a_release_after_closing_is_done")
 class IsOpenAfterALateRelease(Sound):
-    def _release(self, proposal: Any) -> Any:
-        self._closed_in = None
-        return super()._release(proposal)
+    class Ownerships(Ownerships):
+        def _release(self, proposal: Any) -> Any:
+            self._runner._closed_in = None
+            return super()._release(proposal)

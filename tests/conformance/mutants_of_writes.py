@@ -12,39 +12,45 @@ from eventhub_checkpoints.errors import (
     StoreError,
     StoreUnavailableError,
 )
+from eventhub_checkpoints.stores._sync.checkpoints import Checkpoints
+from eventhub_checkpoints.stores._sync.runner import HookRunner
 from eventhub_checkpoints.stores.hook_results import FORCE, Conflict, Written
 
 
 @mutant("a_checkpoint_is_tried_again")
 class WritesOnce(Sound):
-    def _call(self, hook: Any, *args: Any, **options: Any) -> Any:
-        try:
-            return super()._call(hook, *args, **options)
-        except StoreUnavailableError as error:
-            raise StoreError(str(error)) from error
+    class Runner(HookRunner):
+        def call(self, hook: Any, *args: Any, **options: Any) -> Any:
+            try:
+                return super().call(hook, *args, **options)
+            except StoreUnavailableError as error:
+                raise StoreError(str(error)) from error
 
 
 @mutant("a_lost_answer_of_a_checkpoint_is_recognised", "an_unanswered_own_checkpoint_is_no_bound")
 class TakesItsOwnWriteForAStrangers(Sound):
-    def _call(self, hook: Any, *args: Any, **options: Any) -> Any:
-        return super()._call(hook, *args, **{**options, "retries": True})
+    class Runner(HookRunner):
+        def call(self, hook: Any, *args: Any, **options: Any) -> Any:
+            return super().call(hook, *args, **{**options, "retries": True})
 
-    def _write(self, known: Any, record: Any, force: bool) -> None:
-        try:
-            super()._write(known, record, force)
-        finally:
-            known.checkpoint = replace(known.checkpoint, unanswered=())
+    class Checkpoints(Checkpoints):
+        def _write_in_turn(self, known: Any, record: Any, is_forced: bool) -> None:
+            try:
+                super()._write_in_turn(known, record, is_forced)
+            finally:
+                known.checkpoint = replace(known.checkpoint, unanswered=())
 
 
 @mutant("a_stranger_after_a_lost_answer_is_not_overwritten")
 class InsistsAfterALostAnswer(Sound):
-    def _call(self, hook: Any, *args: Any, **options: Any) -> Any:
-        try:
-            return super()._call(hook, *args, **options)
-        except StoreUnavailableError:
-            if hook != self.write_checkpoint:
-                raise
-            return super()._call(hook, args[0], FORCE, retries=True)
+    class Runner(HookRunner):
+        def call(self, hook: Any, *args: Any, **options: Any) -> Any:
+            try:
+                return super().call(hook, *args, **options)
+            except StoreUnavailableError:
+                if hook != self.backend.write_checkpoint:
+                    raise
+                return super().call(hook, args[0], FORCE, retries=True)
 
 
 @mutant("a_checkpoint_costs_one_request")
@@ -56,12 +62,13 @@ class ReadsBeforeItWrites(Sound):
 
 @mutant("a_stale_checkpoint_costs_no_request")
 class AsksBeforeItRefuses(Sound):
-    def _refuse_stale(self, known: Any, record: Any) -> None:
-        try:
-            super()._refuse_stale(known, record)
-        except StaleCheckpointError:
-            self.write_checkpoint(record, "a version that nobody has")
-            raise
+    class Checkpoints(Checkpoints):
+        def _refuse_stale(self, known: Any, record: Any) -> None:
+            try:
+                super()._refuse_stale(known, record)
+            except StaleCheckpointError:
+                self._runner.backend.write_checkpoint(record, "a version that nobody has")
+                raise
 
 
 @mutant("a_checkpoint_always_overtaken_can_be_tried_again")
@@ -77,8 +84,9 @@ class CallsTheOvertakenStale(Sound):
 
 @mutant("checkpoints_of_a_partition_are_written_in_turn")
 class WritesAtOnce(Raced):
-    def _write_lock(self, known: Any) -> Any:
-        return threading.Lock()
+    class Runner(HookRunner):
+        def write_lock(self, known: Any) -> Any:
+            return threading.Lock()
 
     def write_checkpoint(self, checkpoint: Any, seen: Any) -> Any:
         if checkpoint.partition_id == "0":  # the one that is written twice
@@ -88,9 +96,10 @@ class WritesAtOnce(Raced):
 
 @mutant("checkpoints_of_a_partition_are_written_in_turn")
 class WritesOneAtATime(Sound):
-    def _write_lock(self, known: Any) -> Any:
-        # Atomic: two first writes at once would each find no lock, and have one of their own.
-        return super()._write_lock(vars(self).setdefault("first", known))
+    class Runner(HookRunner):
+        def write_lock(self, known: Any) -> Any:
+            # Atomic: two first writes at once would each find no lock, and have one of their own.
+            return super().write_lock(vars(self).setdefault("first", known))
 
 
 @mutant("a_stale_checkpoint_raises_where_asked")

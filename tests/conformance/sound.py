@@ -12,6 +12,9 @@ from eventhub_checkpoints._shared.deadline import LONGEST_SECONDS, seconds_left
 from eventhub_checkpoints.conformance import Accessors
 from eventhub_checkpoints.memory import MemoryCheckpointStore
 from eventhub_checkpoints.records import Checkpoint, Scope
+from eventhub_checkpoints.stores._sync.checkpoints import Checkpoints
+from eventhub_checkpoints.stores._sync.ownership import Ownerships
+from eventhub_checkpoints.stores._sync.runner import HookRunner
 from eventhub_checkpoints.stores.memory.rows import MemoryRows
 
 Made = TypeVar("Made", bound="type[Sound]")
@@ -52,10 +55,28 @@ class StallingRows(MemoryRows):
 
 
 class Sound(MemoryCheckpointStore):
-    """A memory store without a fault; a mutant is a subclass with one."""
+    """A memory store without a fault; a mutant is a subclass with one.
+
+    Attributes:
+        rows_class, Runner, Ownerships, Checkpoints: rows and parts of the engine, for mutants that
+            have others.
+    """
 
     rows: StallingRows
     rows_class: type[StallingRows] = StallingRows
+    Runner: type[HookRunner] = HookRunner
+    Ownerships: type[Ownerships] = Ownerships
+    Checkpoints: type[Checkpoints] = Checkpoints
+
+    def __init_subclass__(cls) -> None:
+        """Let mutants redefine what stores must not."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        engine = self._engine
+        engine.runner = self.Runner(self, self.settings)
+        engine.ownerships = self.Ownerships(engine.runner)
+        engine.checkpoints = self.Checkpoints(engine.runner)
 
     def read_ownerships(self, scope: Any) -> Any:
         self.rows.answer()

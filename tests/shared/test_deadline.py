@@ -12,7 +12,6 @@ from eventhub_checkpoints._shared.deadline import (
     LONGEST_PAUSE,
     LONGEST_SECONDS,
     WORTHWHILE,
-    attempt_limit,
     bound,
     bounded_context,
     deadline,
@@ -142,14 +141,3 @@ def test_two_clients_do_not_come_back_in_step() -> None:
 
 def test_no_time_left_means_to_give_up() -> None:
     assert pause(0, 0.0, 0.5) is None
-
-
-def test_one_attempt_gets_half_of_the_whole_or_what_is_left() -> None:
-    assert attempt_limit(10.0, 4.0) == 2.0
-    assert attempt_limit(1.5, 4.0) == 1.5
-    assert attempt_limit(-1.0, 4.0) == 0.0
-
-
-@given(SECONDS, st.floats(0.01, 1000))
-def test_one_attempt_takes_at_most_half_of_the_whole(left: float, seconds: float) -> None:
-    assert 0 <= attempt_limit(left, seconds) <= min(left, seconds / 2)

@@ -98,6 +98,6 @@ def pause(attempt: int, seconds_left: float, chance: float) -> float | None:
     return wait if wait + WORTHWHILE < seconds_left else None
 
 
-def attempt_limit(seconds_left: float, seconds: float) -> float:
+def attempt_limit(seconds: float) -> float:
     """Return the limit of one attempt: half of the total, so that time is left for another."""
-    return max(min(seconds_left, seconds / 2), 0.0)
+    return seconds / 2

@@ -4,16 +4,16 @@
 its bases and implements the hook.
 """
 
-from eventhub_checkpoints.stores._async.base import (
+from eventhub_checkpoints.stores._async.abilities import (
     ANY,
     AnyNumber,
     Deletes,
-    FullCheckpointStore,
     KeepsHistory,
     ListsScopes,
     Replaces,
     WritesInTransaction,
 )
+from eventhub_checkpoints.stores._async.base import FullCheckpointStore
 
 __all__ = [
     "ANY",

@@ -19,7 +19,7 @@ from eventhub_checkpoints.receive.address import Address, PartitionProperties
 from eventhub_checkpoints.receive.hub import partition_properties
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT, ReadSettings
 from eventhub_checkpoints.records import RELEASED, Scope
-from eventhub_checkpoints.stores._sync.base import PROBE, PROBE_PARTITION
+from eventhub_checkpoints.stores._sync.engine import PROBE, PROBE_PARTITION
 from eventhub_checkpoints.stores.hook_results import Examination
 
 PROBE_OWNER = "ehcp doctor"

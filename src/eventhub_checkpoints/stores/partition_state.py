@@ -183,7 +183,7 @@ class PartitionState:
         doubted_at: number of the last list that has shown the partition as lost.
         writing: whether a write of this store is in progress. A list may show it before its answer
             arrives, and must not attribute it to another writer.
-        is_let_go: whether the client is to close the partition and open it again.
+        must_reopen: whether the client is to close the partition and open it again.
     """
 
     checkpoint: CheckpointGuard = field(default_factory=CheckpointGuard)
@@ -195,7 +195,7 @@ class PartitionState:
     taken_at: int = 0
     doubted_at: int = 0
     writing: bool = False
-    is_let_go: bool = False
+    must_reopen: bool = False
 
     def record_write(self, checkpoint: CheckpointGuard) -> None:
         """Record the result of a write of this store."""

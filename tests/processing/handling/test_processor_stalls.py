@@ -318,7 +318,7 @@ def test_a_store_lets_go_of_a_partition_for_one_round() -> None:
     keys = ("fully_qualified_namespace", "eventhub_name", "consumer_group")
     scope: Callable[[], dict[str, Any]] = lambda: dict(zip(keys, names, strict=True))  # noqa: E731
     first = store.claim_ownership([{**scope(), "partition_id": "0", "owner_id": "me"}])
-    store.let_go(*names, "0")
+    store.reopen(*names, "0")
     assert store.claim_ownership(first) == []
     (row,) = store.list_ownership(*names)
     assert row["owner_id"] == "me", "nobody else can take it meanwhile"

@@ -8,7 +8,6 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 from eventhub_checkpoints._shared.deadline import (
     NO_TIME,
-    attempt_limit,
     bounded_context,
     deadline,
     seconds_left,
@@ -109,15 +108,15 @@ def is_over(task: object) -> bool:
 
 
 @asynccontextmanager
-async def attempt(seconds: float) -> AsyncIterator[None]:
-    """Limit the block to half of `seconds` and to what the call has left; cancel it after that.
+async def attempt(limit: float) -> AsyncIterator[None]:
+    """Limit the block to `limit` seconds and to what the call has left; cancel it after that.
 
     Only for code inside of `bounded`; see `deadline`.
 
     Raises:
         TimeoutError: the block did not end in time, or no time was left to start it.
     """
-    limit = attempt_limit(seconds_left(), seconds)
+    limit = min(limit, seconds_left())
     with deadline(limit):
         async with asyncio.timeout(limit):
             yield

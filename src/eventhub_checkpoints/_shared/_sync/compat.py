@@ -12,7 +12,6 @@ from typing import ParamSpec, TypeVar
 
 from eventhub_checkpoints._shared.deadline import (
     NO_TIME,
-    attempt_limit,
     bounded_context,
     deadline,
     seconds_left,
@@ -103,8 +102,8 @@ def is_over(thread: object) -> bool:
 
 
 @contextmanager
-def attempt(seconds: float) -> Iterator[None]:
-    """Limit the block to half of `seconds` and to what the call has left.
+def attempt(limit: float) -> Iterator[None]:
+    """Limit the block to `limit` seconds and to what the call has left.
 
     Only for code inside of `bounded`; see `deadline`. The block is not cancelled: its driver reads
     `seconds_left`, and ends by then.
@@ -112,7 +111,7 @@ def attempt(seconds: float) -> Iterator[None]:
     Raises:
         TimeoutError: no time was left to start it.
     """
-    with deadline(attempt_limit(seconds_left(), seconds)):
+    with deadline(min(limit, seconds_left())):
         yield
 
 

@@ -29,7 +29,7 @@ from eventhub_checkpoints.processing._async.receive_loop import ReceiveLoop, is_
 from eventhub_checkpoints.processing._async.watchdog import (
     OnStall,
     check_watchdog,
-    store_that_lets_go,
+    store_that_reopens,
 )
 from eventhub_checkpoints.processing.options import (
     Options,
@@ -193,7 +193,7 @@ class EventProcessor(ContextGuard):
             if self._is_compared and client_store is not store:
                 raise other_store()
             if on_stall == "reopen":
-                store_that_lets_go(store)
+                store_that_reopens(store)
         elif not callable(client):
             raise not_a_client("client is", client, EventHubConsumerClient)
         else:

@@ -53,7 +53,7 @@ def check_watchdog(stalled_after: object, on_stall: object) -> None:
     check_callable("on_stall", on_stall)
 
 
-def store_that_lets_go(store: CheckpointStore) -> Any:
+def store_that_reopens(store: CheckpointStore) -> Any:
     """Return the store that can have a client reopen a partition: this, or one that it wraps.
 
     Raises:
@@ -61,7 +61,7 @@ def store_that_lets_go(store: CheckpointStore) -> Any:
     """
     below: Any = store
     while below is not None:
-        if callable(getattr(below, "let_go", None)):
+        if callable(getattr(below, "reopen", None)):
             return below
         below = getattr(below, "store", None)
     raise ConfigurationError(
@@ -114,7 +114,7 @@ class Watchdog:
 
     Args:
         partitions: returns the partitions that the client holds, with what is known of them.
-        let_go: has the client open a partition again.
+        reopen: has the client open a partition again.
         stalled_after: seconds without progress that make a stall; None: nothing is watched.
         on_stall: what to do about one; see `EventProcessor`.
     """
@@ -122,12 +122,12 @@ class Watchdog:
     def __init__(
         self,
         partitions: Callable[[], list[Watched]],
-        let_go: Callable[[Watched], None],
+        reopen: Callable[[Watched], None],
         stalled_after: float | None,
         on_stall: OnStall,
     ) -> None:
         self._partitions = partitions
-        self._let_go = let_go
+        self._reopen = reopen
         self._limit = stalled_after
         self._on_stall = on_stall
         self._background = Background(self._run)
@@ -257,7 +257,7 @@ class Watchdog:
         reopenings = self._reopenings.setdefault(each.name, Reopenings(self._limit))
         if reopenings.is_due(reached, now):
             log.warning("partition %s is opened again", each.partition_id)
-            self._let_go(each)
+            self._reopen(each)
 
     async def _call(self, function: Callable[[Stall], Any], stall: Stall) -> None:
         try:

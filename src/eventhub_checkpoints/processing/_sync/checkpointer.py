@@ -32,7 +32,7 @@ from eventhub_checkpoints.processing._sync.watchdog import (
     Watchdog,
     Watched,
     check_watchdog,
-    store_that_lets_go,
+    store_that_reopens,
 )
 from eventhub_checkpoints.processing.policy import DEFAULT_POLICY, Policy, any_of, every
 from eventhub_checkpoints.processing.statistics import PartitionStats
@@ -119,7 +119,7 @@ class Checkpointer(ClosingContext):
             policy = any_of(policy, every(events=-(-max_unsaved // 2)))
         check_watchdog(stalled_after, on_stall)
         if on_stall == "reopen":
-            store_that_lets_go(store)
+            store_that_reopens(store)
         self._drain_timeout = drain_timeout
         self._write_timeout = write_timeout
         self._store = store
@@ -132,7 +132,7 @@ class Checkpointer(ClosingContext):
         self._sessions = PartitionSessions(
             make_writer, policy, write_timeout, max_pending, max_unsaved
         )
-        self._watchdog = Watchdog(self._watched, self._let_go, stalled_after, on_stall)
+        self._watchdog = Watchdog(self._watched, self._reopen, stalled_after, on_stall)
 
     def _watched(self) -> list[Watched]:
         return [
@@ -140,9 +140,9 @@ class Checkpointer(ClosingContext):
             for each in self._sessions.open.values()
         ]
 
-    def _let_go(self, partition: Watched) -> None:
+    def _reopen(self, partition: Watched) -> None:
         if partition.session is not None:
-            store_that_lets_go(self._store).let_go(*partition.session.key)
+            store_that_reopens(self._store).reopen(*partition.session.key)
 
     @property
     def handlers(self) -> Handlers:

@@ -43,7 +43,7 @@ from eventhub_checkpoints.processing._sync.start_position_store import (
 from eventhub_checkpoints.processing._sync.watchdog import (
     Watchdog,
     Watched,
-    store_that_lets_go,
+    store_that_reopens,
 )
 from eventhub_checkpoints.processing.options import Options, other_store
 from eventhub_checkpoints.processing.stall import Facts
@@ -107,7 +107,7 @@ class ClientCallbacks:
         if options.handover:
             self.client_store = HandoverStore(self.store, expires_after=ASSUMED)
         self.watchdog = Watchdog(
-            self._watched, self._let_go, options.stalled_after, options.on_stall
+            self._watched, self._reopen, options.stalled_after, options.on_stall
         )
         self.is_ready, self.is_compared = False, True
         self._comparing = Lock()
@@ -359,11 +359,11 @@ class ClientCallbacks:
             return -1
         return start if isinstance(start, int) else None
 
-    def _let_go(self, partition: Watched) -> None:
+    def _reopen(self, partition: Watched) -> None:
         if not self.is_ready:
-            self.store.let_go(partition.partition_id)
+            self.store.reopen(partition.partition_id)
         elif partition.session is not None:
-            store_that_lets_go(self._store_below).let_go(*partition.session.key)
+            store_that_reopens(self._store_below).reopen(*partition.session.key)
 
     def on_events(self, context: PartitionContext, events: list[EventData]) -> None:
         """Process delivered events, or an empty batch after `max_wait_time`."""

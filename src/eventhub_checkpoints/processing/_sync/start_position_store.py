@@ -257,7 +257,7 @@ class StartPositionStore(WrapperStore):
         self._held: dict[str, dict[str, Any]] = {}
         self.won: set[str] = set()
         self._lost: set[str] = set()
-        self._let_go: set[str] = set()
+        self._reopening: set[str] = set()
         self._failing: dict[str, float] = {}
 
     def start_of(self, partition_id: str) -> Any:
@@ -311,9 +311,9 @@ class StartPositionStore(WrapperStore):
         """Names and times of calls of the store below since which it has not answered."""
         return frozenset(self._failing.copy().items())
 
-    def let_go(self, partition_id: str) -> None:
+    def reopen(self, partition_id: str) -> None:
         """Have the client close a partition, and open it again in its next round."""
-        self._let_go.add(partition_id)
+        self._reopening.add(partition_id)
 
     def has_failed_for(self, seconds: float) -> bool:
         """Return whether claims or lists have failed or hung for this long."""
@@ -356,7 +356,7 @@ class StartPositionStore(WrapperStore):
             won = self._claim_below(rows, kwargs)
             self._held |= {row["partition_id"]: dict(row) for row in won}
             # The client closes a partition missing from the result, and opens it again next time.
-            gone, self._let_go = self._lost | self._let_go, set()
+            gone, self._reopening = self._lost | self._reopening, set()
             told = [row for row in won if row["partition_id"] not in gone]
             self.won = {row["partition_id"] for row in told}
             return told

@@ -232,7 +232,7 @@ class ManagementQueries(HubQueries):
         """
         now = time.monotonic()
         left = deadline - now
-        limit = now + (min(left, KEPT_TIMEOUT) if is_kept else attempt_limit(left, timeout))
+        limit = now + min(left, KEPT_TIMEOUT if is_kept else attempt_limit(timeout))
         try:
             link = self._connected(limit)
         except EventHubError as error:

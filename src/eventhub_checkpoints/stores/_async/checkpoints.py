@@ -1,25 +1,22 @@
-"""Checkpoint methods of a store: lists, and writes that do not go back."""
+"""Checkpoints of partitions: lists, and writes that do not go back, through a backend's hooks."""
 
 import random
 import time
-from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Literal, TypeVar
 
 from eventhub_checkpoints._shared import tracing
-from eventhub_checkpoints._shared._async.client_check import own_client_only
-from eventhub_checkpoints._shared._async.compat import holding, sleep, uninterrupted
-from eventhub_checkpoints._shared.deadline import pause, seconds_left
-from eventhub_checkpoints._shared.secrets import quoted
-from eventhub_checkpoints._shared.settings import refuse_misspelt
+from eventhub_checkpoints._shared._async.compat import holding, sleep
+from eventhub_checkpoints._shared.deadline import attempt_limit, pause, seconds_left
 from eventhub_checkpoints.errors import (
-    ConfigurationError,
     StaleCheckpointError,
     StoreAccessError,
     StoreNotReadyError,
     StoreUnavailableError,
 )
-from eventhub_checkpoints.records import RELEASED, Checkpoint, Scope, fresh_etag
-from eventhub_checkpoints.stores._async.hooks import HookRunner, log
+from eventhub_checkpoints.records import RELEASED, Checkpoint, Scope
+from eventhub_checkpoints.stores._async.hooks import log
+from eventhub_checkpoints.stores._async.runner import HookRunner
 from eventhub_checkpoints.stores.hook_results import (
     ABSENT,
     FORCE,
@@ -27,10 +24,11 @@ from eventhub_checkpoints.stores.hook_results import (
     Listing,
     Seen,
     Written,
-    clock_skew,
     on_local_clock,
 )
 from eventhub_checkpoints.stores.partition_state import PartitionState, is_same_write, next_change
+
+T = TypeVar("T")
 
 TRIES_AFTER_CONFLICT = 3
 LIVE_SECONDS = 60.0
@@ -38,139 +36,60 @@ LIVE_SECONDS = 60.0
 RECIPE = "to rewind: stop the consumer group, rewind, and start it"
 
 
-class CheckpointMethods(HookRunner):
-    """Checkpoint methods of the SDK's `CheckpointStore`, implemented with a backend's hooks.
+class Checkpoints:
+    """Reads and writes the checkpoints of one store.
 
-    Attributes:
-        forward_only: whether a checkpoint below another writer's is refused; if not,
-            `processing` does not save the last checkpoint of a lost partition.
+    Every method runs inside of a deadline; see `compat.bounded`.
     """
 
-    forward_only: ClassVar[bool] = True
+    def __init__(self, runner: HookRunner) -> None:
+        self._runner = runner
 
-    @own_client_only
-    async def list_checkpoints(
-        self,
-        fully_qualified_namespace: str,
-        eventhub_name: str,
-        consumer_group: str,
-        *,
-        with_times: bool = False,
-        **kwargs: Any,
-    ) -> list[dict[str, Any]]:
-        """Return all checkpoints of a consumer group, as fresh dicts.
-
-        Args:
-            fully_qualified_namespace: of the hub.
-            eventhub_name: of the hub.
-            consumer_group: of the hub.
-            with_times: add `last_modified_time` to each dict, in seconds since the epoch on this
-                process's clock; None if the backend does not know it.
-
-        Returns:
-            Dicts with the three names as passed, `partition_id`, `sequence_number`, and `offset`:
-            a non-empty string, or, where no usable offset is stored, an int that makes the client
-            resume by sequence number.
-
-        Raises:
-            InvalidRecordError: a name is empty or holds `/` or a control character.
-            StoreUnavailableError: no answer within `operation_timeout`.
-            StoreAccessError: the backend refused access.
-            StoreNotReadyError: the container, table or keyspace does not exist.
-        """
-        scope = Scope.checked(fully_qualified_namespace, eventhub_name, consumer_group)
-        seconds = self.settings.operation_timeout
-        listing = await uninterrupted(seconds, self._list_checkpoints, scope)
-        rows = [row.as_dict(scope) for row in listing.rows]
-        if with_times:
-            now = time.time()
-            skew = clock_skew(listing, now)
-            for row, stored in zip(rows, listing.rows, strict=True):
-                modified = stored.last_modified_time
-                row["last_modified_time"] = None if modified is None else min(now, modified + skew)
-        return rows
-
-    async def _list_checkpoints(self, scope: Scope) -> Listing[Checkpoint]:
-        await self._ready()
+    async def read(self, scope: Scope) -> Listing[Checkpoint]:
+        """Return the rows of a scope, on the backend's clock."""
+        runner = self._runner
+        await runner.ready()
         began = next_change()
-        listing = await self._call(self.read_checkpoints, scope, retries=True)
-        with self._state_lock:
-            self._states.checkpoints_listed(scope, listing.rows, began)
-        self._report(listing.skipped)
+        listing = await runner.call(runner.backend.read_checkpoints, scope, retries=True)
+        with runner.guard:
+            runner.states.checkpoints_listed(scope, listing.rows, began)
+        runner.report(listing.skipped)
         return listing
 
-    async def update_checkpoint(
-        self,
-        checkpoint: Mapping[str, Any],
-        *,
-        force: bool = False,
-        on_stale: Literal["log", "raise"] | None = None,
-        **kwargs: Any,
+    async def update(
+        self, record: Checkpoint, on_stale: Literal["log", "raise"], *, is_forced: bool
     ) -> None:
-        """Store a partition's checkpoint, unless another writer has stored a later one.
+        """Write a checkpoint, unless another writer has stored a later one.
 
-        A checkpoint below another writer's is not written: it is logged, or raised as
-        `StaleCheckpointError` if the store was created with `on_stale="raise"`. Sequence numbers
-        are compared, never offsets; an equal one is success.
-
-        Args:
-            checkpoint: as the SDK builds it; neither kept nor modified. If the offset is unknown,
-                `offset` is None, or the sequence number as an int, as `list_checkpoints` returns
-                it. Any other int is refused, because it may be an offset, which must be a string.
-            force: overwrite whatever is stored, to go back on purpose. If the ownership of another
-                client was renewed within the last minute, a warning names that owner: its next
-                checkpoint undoes the rewind, so stop the group first.
-            on_stale: overrides the setting of the store for this write.
-
-        Raises:
-            InvalidRecordError: a name, id or offset is invalid, or the sequence number is not an
-                int64.
-            ConfigurationError: `force` is not a bool; a string such as "false" would be true. Or
-                another keyword is a misspelling of `force` or `on_stale`; all others are ignored.
-            StaleCheckpointError: see above.
-            StoreUnavailableError: no definite answer within `write_timeout`, or too many writers.
-            StoreAccessError: the backend refused access.
-            StoreNotReadyError: the container, table or keyspace does not exist.
+        A forced one overwrites whatever is stored, and the live owner of its partition is logged.
         """
-        if kwargs:
-            refuse_misspelt(kwargs, ("force", "on_stale"), "an option of update_checkpoint")
-        if not isinstance(force, bool):
-            raise ConfigurationError(f"force is {quoted(force)}; expected True or False")
-        record = Checkpoint.from_dict(checkpoint, "" if self.makes_own_etags else fresh_etag())
-        update = self._rewind if force else self._update
-        await uninterrupted(self.settings.write_timeout, update, record, on_stale)
-
-    async def _rewind(
-        self, record: Checkpoint, on_stale: Literal["log", "raise"] | None = None
-    ) -> None:
-        await self._update(record, on_stale, force=True)
-        await self._warn_of_owner(record)
-
-    async def _update(
-        self,
-        record: Checkpoint,
-        on_stale: Literal["log", "raise"] | None = None,
-        *,
-        force: bool = False,
-    ) -> None:
         names = (*record.scope, record.partition_id)
         try:
             with tracing.checkpoint(names, record.sequence_number):
-                await self._update_in_turn(record, force)
+                await self._in_turn(record, self._write_in_turn, is_forced)
         except StaleCheckpointError as error:
-            self.counters["stale_checkpoints"] += 1
+            self._runner.counters["stale_checkpoints"] += 1
             log.warning("%s", error)
-            if (on_stale or self.settings.on_stale) == "raise":
+            if on_stale == "raise":
                 raise
+        if is_forced and not record.scope.is_reserved:
+            await self._warn_of_owner(record)
 
-    async def _update_in_turn(self, record: Checkpoint, force: bool) -> None:
-        await self._ready()
-        known = self._known(record)
+    async def replace(self, record: Checkpoint, stored: Mapping[str, Any] | None) -> bool:
+        """Write a checkpoint if the stored one still has the position of `stored`."""
+        return await self._in_turn(record, self._replace_in_turn, stored)
+
+    async def _in_turn(
+        self, record: Checkpoint, write: Callable[..., Awaitable[T]], *args: object
+    ) -> T:
+        """Write one checkpoint of a partition at a time."""
+        await self._runner.ready()
+        known = self._runner.known(record)
         try:
-            async with holding(self._write_lock(known), seconds_left()):
+            async with holding(self._runner.write_lock(known), seconds_left()):
                 known.writing = True
                 try:
-                    await self._write(known, record, force)
+                    return await write(known, record, *args)
                 finally:
                     known.writing = False
         except TimeoutError as error:
@@ -178,32 +97,46 @@ class CheckpointMethods(HookRunner):
                 f"a checkpoint of partition {record.partition_id!r} is still being written"
             ) from error
 
-    async def _write(self, known: PartitionState, record: Checkpoint, force: bool) -> None:
-        seen: str | Seen = FORCE if force else known.checkpoint.base
+    async def _attempt(
+        self, known: PartitionState, record: Checkpoint, seen: str | Seen, attempt: int
+    ) -> Written | Conflict:
+        """Write once, and remember a write whose outcome is unknown."""
+        runner = self._runner
+        limit = attempt_limit(runner.settings.write_timeout)
+        try:
+            hook = runner.backend.write_checkpoint
+            answer = await runner.call(hook, record, seen, limit=limit)
+            if attempt and isinstance(answer, Conflict):
+                await runner.call(runner.backend.confirm, limit=limit)
+            return answer
+        except (StoreAccessError, StoreNotReadyError):
+            raise
+        except BaseException:
+            # Cancelled or timed out: the write may have been carried out all the same.
+            with runner.guard:
+                known.record_write(known.checkpoint.unsure(record))
+            raise
+
+    async def _write_in_turn(
+        self, known: PartitionState, record: Checkpoint, is_forced: bool
+    ) -> None:
+        seen: str | Seen = FORCE if is_forced else known.checkpoint.base
         rewound: Checkpoint | None = None
         conflicts = attempt = 0
         while True:
-            if not force:
+            if not is_forced:
                 self._refuse_stale(known, record)
             try:
-                seconds = self.settings.write_timeout
-                answer = await self._call(self.write_checkpoint, record, seen, seconds=seconds)
-                if attempt and isinstance(answer, Conflict):
-                    await self._call(self.confirm, seconds=seconds)
-            except (StoreAccessError, StoreNotReadyError):
-                raise
-            except BaseException as error:
-                # Cancelled or timed out: the write may have been carried out all the same.
-                with self._state_lock:
-                    known.record_write(known.checkpoint.unsure(record))
+                answer = await self._attempt(known, record, seen, attempt)
+            except StoreUnavailableError:
                 wait = pause(attempt, seconds_left(), random.random())
-                if not isinstance(error, StoreUnavailableError) or wait is None:
+                if wait is None:
                     raise
                 await sleep(wait)
                 attempt += 1
                 continue
             stored = None if isinstance(answer, Written) else answer.stored
-            with self._state_lock:
+            with self._runner.guard:
                 guard = known.checkpoint
                 if isinstance(answer, Written):
                     version: str | None = answer.version
@@ -212,12 +145,12 @@ class CheckpointMethods(HookRunner):
                 else:
                     version = None
                 if version is not None:
-                    known.record_write(guard.written(version, force, record.sequence_number))
+                    known.record_write(guard.written(version, is_forced, record.sequence_number))
                     break
                 if guard.was_rewound(stored):
                     rewound = stored
                 known.record_write(guard.shown(stored))
-            if not force:
+            if not is_forced:
                 seen = stored.version if stored else ABSENT
             conflicts += 1
             if conflicts > TRIES_AFTER_CONFLICT:
@@ -225,7 +158,7 @@ class CheckpointMethods(HookRunner):
                     f"checkpoint of partition {record.partition_id!r}: the stored row changed "
                     f"{conflicts} times while it was written; try again"
                 )
-        if rewound is not None and not force:
+        if rewound is not None and not is_forced:
             log.warning(
                 "partition %r of %s: another writer rewound the checkpoint to %s, and this "
                 "consumer has stored %s over it; %s",
@@ -241,16 +174,34 @@ class CheckpointMethods(HookRunner):
         if floor is not None and known.checkpoint.refuses(sequence_number):
             raise StaleCheckpointError(record.partition_id, sequence_number, floor)
 
+    async def _replace_in_turn(
+        self, known: PartitionState, record: Checkpoint, stored: Mapping[str, Any] | None
+    ) -> bool:
+        runner = self._runner
+        listing = await runner.call(runner.backend.read_checkpoints, record.scope, retries=True)
+        row = next((row for row in listing.rows if row.partition_id == record.partition_id), None)
+        if position_of(row.as_dict(record.scope) if row else None) != position_of(stored):
+            return False
+        answer = await self._attempt(known, record, row.version if row else ABSENT, 0)
+        with runner.guard:
+            guard = known.checkpoint
+            if isinstance(answer, Written):
+                known.record_write(guard.written(answer.version, True, record.sequence_number))
+            else:
+                known.record_write(guard.shown(answer.stored))
+        return isinstance(answer, Written)
+
     async def _warn_of_owner(self, record: Checkpoint) -> None:
         """Log the live owner of a partition whose checkpoint was overwritten by force."""
+        runner = self._runner
         try:
-            seconds = self.settings.write_timeout
-            listing = await self._call(self.read_ownerships, record.scope, seconds=seconds)
+            limit = attempt_limit(runner.settings.write_timeout)
+            listing = await runner.call(runner.backend.read_ownerships, record.scope, limit=limit)
         except Exception as error:
             # The checkpoint is stored: a failure to read the owner must not fail the write.
             log.debug("partition %r: its owner is not known: %s", record.partition_id, error)
             return
-        known, now = self._known(record), time.time()
+        known, now = runner.known(record), time.time()
         for row, modified in on_local_clock(listing, now):
             age = now - modified
             is_other = row.owner_id not in (RELEASED, known.lease.owner_id)
@@ -265,3 +216,8 @@ class CheckpointMethods(HookRunner):
                     age,
                     RECIPE,
                 )
+
+
+def position_of(row: Mapping[str, Any] | None) -> tuple[object, object] | None:
+    """Return the position in a dict of `list_checkpoints`; None if there is no dict."""
+    return None if row is None else (row.get("sequence_number"), row.get("offset"))

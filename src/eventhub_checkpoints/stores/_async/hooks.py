@@ -1,59 +1,41 @@
-"""Hooks that a backend implements, and the runner that calls them.
+"""Hooks that a backend implements: the four required methods, and the optional ones."""
 
-`Hooks` has the four required methods and the optional ones; `HookRunner` runs them with time
-limits, retries and error mapping.
-"""
-
-import inspect
 import logging
-import os
-import random
-import socket
-import threading
-import time
 from abc import ABC, abstractmethod
-from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import ClassVar, TypeVar, Unpack
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
-from eventhub_checkpoints._shared._async import compat
-from eventhub_checkpoints._shared.connection_errors import why_unreached
-from eventhub_checkpoints._shared.deadline import (
-    UNREACHABLE_TIMEOUT,
-    WORTHWHILE,
-    pause,
-    seconds_left,
-    set_unreachable_timeout,
-    shorten_if_unreachable,
-)
-from eventhub_checkpoints._shared.per_process import PerProcess
 from eventhub_checkpoints._shared.secrets import masked
-from eventhub_checkpoints._shared.settings import Settings, StoreSettings, nearest_first
 from eventhub_checkpoints.errors import (
     CheckpointStoreError,
-    ConfigurationError,
     StoreAccessError,
     StoreError,
     StoreUnavailableError,
 )
 from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
-from eventhub_checkpoints.stores.connections import shows_secret
 from eventhub_checkpoints.stores.hook_results import (
     Conflict,
     Listing,
     Lost,
-    Remembered,
     ScopeRows,
     Seen,
     Won,
     Written,
 )
-from eventhub_checkpoints.stores.partition_state import PartitionState, PartitionStates
+
+log = logging.getLogger("eventhub_checkpoints")
+Answer = Won | Lost | Exception
 
 
 class Hooks(ABC):
-    """The four hooks that a backend must implement, and the optional ones."""
+    """The four hooks that a backend must implement, the optional ones, and what it declares."""
 
+    creates: bool = False
+    """Whether `open` creates what is missing; `create` sets it."""
+    forward_only: ClassVar[bool] = True
+    """Whether a checkpoint below another writer's is refused; if not, `processing` does not save
+    the last checkpoint of a lost partition.
+    """
     makes_own_etags: ClassVar[bool] = False
     """Whether the server chooses etags and versions, so that the proposed ones are ignored."""
     for_one_process: ClassVar[bool] = False
@@ -88,6 +70,15 @@ class Hooks(ABC):
         `seen` is a version; `ABSENT`: no row may exist; `UNKNOWN`: treat it as `ABSENT`;
         `FORCE`: whatever is stored. The row then carries `checkpoint.version`.
         """
+
+    async def try_claims(self, proposals: Sequence[Proposal]) -> Sequence[Answer] | None:
+        """Claim two or more partitions independently; return answers in the order of the proposals.
+
+        An exception in place of an answer must be an error of this package, and concerns that
+        claim only. None, the default, means that a backend cannot claim in one round trip: each
+        claim is then sent by `try_claim`, concurrently.
+        """
+        return None
 
     async def open(self) -> None:
         """Connect; if `creates` is set, create a missing container, tables or keyspace.
@@ -139,237 +130,3 @@ class Hooks(ABC):
         elif isinstance(error, OSError):
             kind = StoreUnavailableError
         return kind(f"{type(error).__name__}: {masked(str(error))}")
-
-
-log = logging.getLogger("eventhub_checkpoints")
-T = TypeVar("T")
-Answer = Won | Lost | Exception
-
-REMEMBERED_REPORTS = 1000
-
-
-class HookRunner(Hooks):
-    """Calls a backend's hooks with time limits and retries; raises errors of this package only."""
-
-    def __init__(self, **settings: Unpack[StoreSettings]) -> None:
-        for name in settings.keys() - StoreSettings.__annotations__.keys():
-            known = ", ".join(nearest_first(name, self._keywords()))
-            raise ConfigurationError(
-                f"{name} is not a setting of {type(self).__name__}; known are {known}"
-            )
-        self.settings = Settings(**settings)
-        self.counters: Counter[str] = Counter()
-        self.creates = False
-        self._closed_in: object = None
-        self._moving = PerProcess(threading.Lock)
-        self._place: object = None
-        self._begin_anew()
-
-    @classmethod
-    def _keywords(cls) -> Iterable[str]:
-        """Return the names of the constructor's keyword arguments."""
-        parameters = inspect.signature(cls).parameters.values()
-        own = [
-            parameter.name
-            for parameter in parameters
-            if parameter.kind is not parameter.VAR_KEYWORD
-        ]
-        return [*own, *StoreSettings.__annotations__]
-
-    def _begin_anew(self) -> None:
-        self._process_id = os.getpid()
-        self.writer = f"{socket.gethostname()}/{self._process_id}"
-        self._state_lock = threading.Lock()
-        self._states = PartitionStates(self.identity)
-        self._reported: set[str] = set()
-        self._releasing = 0
-        self._begin_here()
-
-    def _begin_here(self) -> None:
-        self._opening = compat.Lock()
-        self._write_locks: dict[PartitionState, compat.Lock] = {}
-        self._in_flight = compat.InFlight()
-        self._is_open = self._is_closing = self._is_unreachable = False
-
-    async def try_claims(self, proposals: Sequence[Proposal]) -> Sequence[Won | Lost | Exception]:
-        """Claim two or more partitions independently; return answers in the order of the proposals.
-
-        An exception in place of an answer must be an error of this package, and concerns that
-        claim only. The default claims in parallel; a backend that can do it in one round trip
-        overrides this.
-        """
-        return await compat.for_each(self._try_one, proposals, self.settings.max_concurrency)
-
-    async def create(self) -> None:
-        """Create whatever the store needs and is missing: a container, tables, a keyspace.
-
-        Raises:
-            StoreAccessError: the backend refused access.
-            StoreUnavailableError: no answer within `operation_timeout`; or the connection was
-                refused, or the host's name not known, for 5 s (see `unreachable_timeout`).
-        """
-        self.creates, self._is_open = True, False
-        await compat.uninterrupted(self.settings.operation_timeout, self._interactive, self._ready)
-
-    async def _interactive(self, call: Callable[[], Awaitable[None]]) -> None:
-        """Make a call that a person, or the start of a program, waits for."""
-        if self.settings.unreachable_timeout is None:
-            set_unreachable_timeout(UNREACHABLE_TIMEOUT)
-        await call()
-
-    async def close(self) -> None:
-        """Close what the store opened, permanently in this process and event loop.
-
-        Close it after the client. Waits for the requests in flight, at most until their time
-        limits. Every later call raises `StoreError`, except the release of an ownership, which a
-        client may still be about to make: that connects once more, and closes. May be called twice.
-        """
-        self._closed_in = here = compat.place()
-        if self._place == here and self._in_flight.count:
-            seconds = max(self.settings.operation_timeout, self.settings.write_timeout)
-            self._is_closing = True
-            try:
-                await compat.uninterrupted(seconds, self._in_flight.wait, seconds)
-            finally:
-                self._is_closing = False
-        # Only now: a release that found the store not open would abandon connections in use.
-        self._is_open = False
-
-    def _closed_error(self) -> StoreError:
-        return StoreError(
-            f"this {type(self).__name__} is closed: close a store after the client that uses "
-            "it, and open another one to go on"
-        )
-
-    async def _ready(self, *, is_release: bool = False) -> None:
-        is_closed = self._closed_in == (here := compat.place())
-        if is_closed and not is_release:
-            raise self._closed_error()
-        if self._place != here:
-            with self._moving.value:
-                if self._place != here:
-                    self._move()
-                    self._place = here
-        if self._is_open:
-            return
-        try:
-            async with compat.holding(self._opening, seconds_left()):
-                if not self._is_open:
-                    if is_closed:  # a closed driver may not be able to open again
-                        self.drop_connections()
-                    await self._call(self.open, retries=True)
-                    self._is_open = True
-        except TimeoutError as error:
-            raise StoreUnavailableError("the store is still being opened") from error
-
-    def _move(self) -> None:
-        """Reset all state for another process, or the connections for another event loop."""
-        if self._process_id != os.getpid():
-            self._begin_anew()
-        elif self._place is not None:
-            self._begin_here()
-        else:
-            return
-        self.drop_connections()
-
-    async def _call(
-        self,
-        hook: Callable[..., Awaitable[T]],
-        *args: object,
-        seconds: float | None = None,
-        retries: bool = False,
-    ) -> T:
-        """Call a hook with a time limit, and raise errors of this package only.
-
-        Args:
-            hook: the hook; its arguments follow.
-            seconds: twice the time limit of one attempt; `operation_timeout` by default. All
-                attempts together end at the deadline of the current call.
-            retries: repeat the call while its outcome is unknown and time is left.
-        """
-        attempts = 0
-        failure: CheckpointStoreError | None = None
-        while True:
-            with self._in_flight:
-                # After it was counted: either `close` waits for this attempt, or it sees the close.
-                if self._closed_in == compat.place() and not self._releasing:
-                    raise self._closed_error()
-                try:
-                    async with compat.attempt(seconds or self.settings.operation_timeout):
-                        answer = await hook(*args)
-                    self._is_unreachable = False
-                    return answer
-                except Exception as error:
-                    latest = self._mapped(error)
-                    is_unreachable = why_unreached(error) is not None
-            if is_unreachable and isinstance(latest, StoreUnavailableError):
-                self._report_unreachable(latest)
-            # Not raised above, where a hidden error would still be the context of what is raised.
-            if not retries or not isinstance(latest, StoreUnavailableError):
-                raise latest
-            # An attempt that the deadline cut off says less than the one before it.
-            if failure is None or seconds_left() > WORTHWHILE:
-                failure = latest
-            wait = pause(attempts, seconds_left(), random.random())
-            if wait is None:
-                raise failure
-            await compat.sleep(wait)
-            attempts += 1
-
-    def _report_unreachable(self, error: StoreUnavailableError) -> None:
-        """Log once until the next success that there is no connection, and limit the call."""
-        if self.settings.unreachable_timeout is not None:
-            set_unreachable_timeout(self.settings.unreachable_timeout)
-        left = shorten_if_unreachable()
-        if not self._is_unreachable:
-            self._is_unreachable = True
-            log.warning("%s; this call tries again for at most %.0f s", error, left)
-
-    def _mapped(self, error: Exception) -> CheckpointStoreError:
-        if isinstance(error, CheckpointStoreError):
-            return error
-        failure = self.map_error(error)
-        failure.__cause__ = None if shows_secret(error) else error
-        return failure
-
-    async def _request(self, hook: Callable[..., Awaitable[T]], *args: object) -> T:
-        await self._ready()
-        return await self._call(hook, *args, retries=True)
-
-    async def _try_one(self, proposal: Proposal) -> Answer:
-        began = time.time()
-        try:
-            answer = await self._call(self.try_claim, proposal)
-        except Exception as error:
-            return error
-        return self._remembered(proposal, answer, began)
-
-    def _remembered(self, proposal: Proposal, answer: Answer, began: float) -> Answer:
-        """Record a win at once, dated to its request: the rest of its batch may take long.
-
-        A release in the meantime needs the new etag, even if the batch is cancelled.
-        """
-        if not isinstance(answer, Won) or isinstance(answer, Remembered):
-            return answer
-        row = answer.row.at(began)
-        with self._state_lock:
-            known = self._states.partition(proposal.scope, proposal.partition_id)
-            known.record_claim(known.lease.won(row, proposal.etag), row)
-        return Remembered(row)
-
-    def _known(self, record: Proposal | Checkpoint) -> PartitionState:
-        with self._state_lock:
-            return self._states.partition(record.scope, record.partition_id)
-
-    def _write_lock(self, known: PartitionState) -> compat.Lock:
-        with self._state_lock:
-            return self._write_locks.setdefault(known, compat.Lock())
-
-    def _report(self, skipped: Iterable[str]) -> None:
-        for sentence in skipped:
-            self.counters["skipped_rows"] += 1
-            level = logging.DEBUG if sentence in self._reported else logging.WARNING
-            if len(self._reported) >= REMEMBERED_REPORTS:
-                self._reported.clear()
-            self._reported.add(sentence)
-            log.log(level, "%s", sentence)

@@ -1,4 +1,4 @@
-"""Ownership methods of a store: lists, claims, renewals and releases."""
+"""Ownership of partitions: lists, claims, renewals and releases through a backend's hooks."""
 
 import random
 import time
@@ -6,154 +6,89 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from eventhub_checkpoints._shared import tracing
 from eventhub_checkpoints._shared._async import compat
-from eventhub_checkpoints._shared._async.client_check import own_client_only
 from eventhub_checkpoints._shared.deadline import pause, seconds_left
 from eventhub_checkpoints.errors import InvalidRecordError, StoreUnavailableError
 from eventhub_checkpoints.records import Ownership, Proposal, Scope, checked_rows, fresh_etag
-from eventhub_checkpoints.stores._async.hooks import Answer, HookRunner, log
-from eventhub_checkpoints.stores.hook_results import Lost, Won, on_local_clock
+from eventhub_checkpoints.stores._async.hooks import Answer, log
+from eventhub_checkpoints.stores._async.runner import HookRunner
+from eventhub_checkpoints.stores.hook_results import Lost, Remembered, Won, on_local_clock
 from eventhub_checkpoints.stores.partition_state import next_change
 
 
-class OwnershipMethods(HookRunner):
-    """Ownership methods of the SDK's `CheckpointStore`, implemented with a backend's hooks."""
+class Ownerships:
+    """Reads, claims and releases the partitions of one store.
 
-    @own_client_only
-    async def list_ownership(
-        self,
-        fully_qualified_namespace: str,
-        eventhub_name: str,
-        consumer_group: str,
-        **kwargs: Any,
-    ) -> list[dict[str, Any]]:
-        """Return all ownerships of a consumer group, as fresh dicts.
+    Every method runs inside of a deadline; see `compat.bounded`.
+    """
 
-        Returns:
-            Dicts with the three names as passed, `partition_id`, `owner_id` (`""`: released),
-            `etag`, and `last_modified_time` in float seconds since the epoch on this process's
-            clock. (The SDK documents a datetime, but compares it with `time.time()`.)
+    def __init__(self, runner: HookRunner) -> None:
+        self._runner = runner
 
-        Raises:
-            InvalidRecordError: a name is empty or holds `/` or a control character.
-            StoreUnavailableError: no answer within `operation_timeout`.
-            StoreAccessError: the backend refused access.
-            StoreNotReadyError: the container, table or keyspace does not exist.
-
-        Source: azure-eventhub 5.15.1, `_eventprocessor/ownership_manager.py`,
-        `_balance_ownership`: it iterates over the list three times and modifies the rows.
-        """
-        scope = Scope.checked(fully_qualified_namespace, eventhub_name, consumer_group)
-        rows = await compat.uninterrupted(self.settings.operation_timeout, self._list, scope)
-        return [row.as_dict(scope, modified) for row, modified in rows]
-
-    async def claim_ownership(
-        self, ownership_list: Iterable[Mapping[str, Any]], **kwargs: Any
-    ) -> list[dict[str, Any]]:
-        """Try to claim, renew or release each proposed partition; return those that were won.
-
-        A proposal wins when its etag is the stored one, or when nothing is stored. A proposal that
-        loses is left out; losing is not an error. A proposal with an empty `owner_id` is a release,
-        and never raises. A renewal whose outcome stays unknown is returned unchanged for
-        `keep_unconfirmed` seconds after the server last confirmed the row; any other proposal whose
-        outcome stays unknown is left out.
-
-        Args:
-            ownership_list: proposals as the SDK builds them; neither kept nor modified.
-
-        Returns:
-            Fresh dicts in the order proposed, with the new `etag` and `last_modified_time`.
-
-        Raises:
-            InvalidRecordError: a proposal is invalid; raised after all others were tried. Or
-                `ownership_list` is not a list of dicts.
-            StoreAccessError: the backend refused access; raised after all were tried.
-            StoreNotReadyError: the container, table or keyspace does not exist; likewise.
-        """
-        failures: list[Exception] = []
-        proposals = list(proposed(ownership_list, failures))
-        with tracing.claim(proposals) as operation:
-            won = await compat.uninterrupted(
-                self.settings.operation_timeout, self._claim_all, proposals, failures
-            )
-            operation.set("won", len(won))
-            if failures:
-                raise failures[0]
-        return [
-            won[claim].as_dict(claim.scope)
-            for claim in proposals
-            if claim in won and not self._is_let_go(claim)
-        ]
-
-    def let_go(
-        self,
-        fully_qualified_namespace: str,
-        eventhub_name: str,
-        consumer_group: str,
-        partition_id: str,
-    ) -> None:
-        """Have this store's client close a partition, and open it again with a new link.
-
-        The next renewal of the partition is left out of the result of `claim_ownership`, once. The
-        client then closes the partition as if it were lost, and claims it again in its next round;
-        meanwhile its ownership stays in force. For a watchdog, see `Checkpointer`.
-
-        Raises:
-            InvalidRecordError: a name is empty or holds `/` or a control character.
-        """
-        scope = Scope.checked(fully_qualified_namespace, eventhub_name, consumer_group)
-        with self._state_lock:
-            self._states.partition(scope, partition_id).is_let_go = True
-
-    def _is_let_go(self, claim: Proposal) -> bool:
-        with self._state_lock:
-            known = self._states.partition(claim.scope, claim.partition_id)
-            is_let_go, known.is_let_go = known.is_let_go, False
-        return is_let_go and not claim.is_release
-
-    async def _list(self, scope: Scope) -> list[tuple[Ownership, float]]:
-        await self._ready()
+    async def read(self, scope: Scope) -> list[tuple[Ownership, float]]:
+        """Return the rows of a scope, each with its time on this process's clock."""
+        runner = self._runner
+        await runner.ready()
         began = next_change()
-        listing = await self._call(self.read_ownerships, scope, retries=True)
+        listing = await runner.call(runner.backend.read_ownerships, scope, retries=True)
         rows = on_local_clock(listing, time.time())
-        with self._state_lock:
-            self._states.ownerships_listed(scope, rows, began)
-        self._report(listing.skipped)
+        with runner.guard:
+            runner.states.ownerships_listed(scope, rows, began)
+        runner.report(listing.skipped)
         return rows
 
-    async def _claim_all(
+    def reopen(self, scope: Scope, partition_id: str) -> None:
+        """Leave the next renewal of a partition out, so that its client opens a new link."""
+        with self._runner.guard:
+            self._runner.states.partition(scope, partition_id).must_reopen = True
+
+    def is_left_out(self, claim: Proposal) -> bool:
+        """Return whether this renewal is the one that `reopen` leaves out."""
+        with self._runner.guard:
+            known = self._runner.states.partition(claim.scope, claim.partition_id)
+            must_reopen, known.must_reopen = known.must_reopen, False
+        return must_reopen and not claim.is_release
+
+    async def claim(
         self, proposals: Sequence[Proposal], failures: list[Exception]
     ) -> dict[Proposal, Ownership]:
+        """Claim, renew or release partitions; return the rows of those that are held.
+
+        Args:
+            proposals: releases have an empty `owner_id`.
+            failures: gets the definite errors of single proposals.
+        """
+        runner = self._runner
         releases = [proposal for proposal in proposals if not proposal.owner_id]
         claims = [proposal for proposal in proposals if proposal.owner_id]
         won = await self._release_all(releases) if releases else {}
         if not claims:
             return won
-        await self._ready()
-        with self._state_lock:
-            self._states.proposed(claims)
-        answers = await self._settle(claims)
+        await runner.ready()
+        with runner.guard:
+            runner.states.proposed(claims)
+        answers = await self.settle(claims)
         now = time.time()
         for claim, answer in answers.items():
-            row = self._learn(claim, answer, now)
+            row = self.learn(claim, answer, now)
             if row is not None:
                 won[claim] = row
             elif isinstance(answer, Exception) and not isinstance(answer, StoreUnavailableError):
                 failures.append(answer)
         return won
 
-    def _learn(self, proposal: Proposal, answer: Answer, now: float) -> Ownership | None:
+    def learn(self, proposal: Proposal, answer: Answer, now: float) -> Ownership | None:
         """Record the outcome of a claim; return the row if the partition is held."""
         if isinstance(answer, Won):
             return answer.row
-        with self._state_lock:
-            known = self._states.partition(proposal.scope, proposal.partition_id)
+        runner = self._runner
+        with runner.guard:
+            known = runner.states.partition(proposal.scope, proposal.partition_id)
             if isinstance(answer, StoreUnavailableError):
                 kept = known.renewed_by(proposal.owner_id, proposal.etag)
-                self.counters["unconfirmed_claims"] += 1
+                runner.counters["unconfirmed_claims"] += 1
                 log.warning("claim of partition %s: %s", proposal.partition_id, answer)
-                if kept and now - kept.last_modified_time < self.settings.keep_unconfirmed:
+                if kept and now - kept.last_modified_time < runner.settings.keep_unconfirmed:
                     return kept
             elif isinstance(answer, Exception):
                 return None
@@ -161,12 +96,12 @@ class OwnershipMethods(HookRunner):
                 # The release came late, and does not concern a newer claim of the same client.
                 return None
             else:
-                self.counters["lost_claims"] += 1
+                runner.counters["lost_claims"] += 1
                 log.debug("partition %s went to another owner", proposal.partition_id)
             known.record_claim(known.lease.lost())
             return None
 
-    async def _settle(self, proposals: Sequence[Proposal]) -> dict[Proposal, Answer]:
+    async def settle(self, proposals: Sequence[Proposal]) -> dict[Proposal, Answer]:
         """Retry until every proposal has a definite answer or the time is over."""
         answers: dict[Proposal, Answer] = {}
         unanswered: set[Proposal] = set()
@@ -195,23 +130,44 @@ class OwnershipMethods(HookRunner):
             await compat.sleep(wait)
             attempt += 1
 
-    async def _try_batch(self, pending: Sequence[Proposal]) -> dict[Proposal, Answer]:
-        began, left = time.time(), seconds_left()
+    async def _try_one(self, proposal: Proposal) -> Answer:
+        began = time.time()
         try:
-            if type(self).try_claims is HookRunner.try_claims:
-                # Each has its own limit: cancelling all of them would lose track of those that won.
-                answers = await self.try_claims(pending)
-            else:
-                # The hook must end before the outer deadline, or its winners would not be known.
-                # `_call` gives one attempt half of `seconds`, so pass it twice the time left.
-                limited = compat.bounded, 0.9 * left, self.try_claims, pending
-                answers = await self._call(*limited, seconds=2 * left)
+            answer = await self._runner.call(self._runner.backend.try_claim, proposal)
         except Exception as error:
-            answers = [self._mapped(error)] * len(pending)
+            return error
+        return self.remember(proposal, answer, began)
+
+    async def _try_batch(self, pending: Sequence[Proposal]) -> dict[Proposal, Answer]:
+        began, left, runner = time.time(), seconds_left(), self._runner
+        answers: Sequence[Answer] | None
+        try:
+            # The hook must end before the deadline of the call, or its winners would not be known.
+            limited = compat.bounded, 0.9 * left, runner.backend.try_claims, pending
+            answers = await runner.call(*limited, limit=left)
+            if answers is None:
+                # Each has its own limit: cancelling all of them would lose track of those that won.
+                limit = runner.settings.max_concurrency
+                answers = await compat.for_each(self._try_one, pending, limit)
+        except Exception as error:
+            answers = [runner.mapped(error)] * len(pending)
         return {
-            proposal: self._remembered(proposal, answer, began)
+            proposal: self.remember(proposal, answer, began)
             for proposal, answer in zip(pending, answers, strict=True)
         }
+
+    def remember(self, proposal: Proposal, answer: Answer, began: float) -> Answer:
+        """Record a win at once, dated to its request: the rest of its batch may take long.
+
+        A release in the meantime needs the new etag, even if the batch is cancelled.
+        """
+        if not isinstance(answer, Won) or isinstance(answer, Remembered):
+            return answer
+        row = answer.row.at(began)
+        with self._runner.guard:
+            known = self._runner.states.partition(proposal.scope, proposal.partition_id)
+            known.record_claim(known.lease.won(row, proposal.etag), row)
+        return Remembered(row)
 
     async def _recognise(self, conflicts: Sequence[Proposal]) -> dict[Proposal, Answer]:
         """Resolve conflicts with this store's own claims whose answers were lost.
@@ -222,45 +178,35 @@ class OwnershipMethods(HookRunner):
         for scope in {claim.scope for claim in conflicts if not claim.is_release}:
             claims = [claim for claim in conflicts if claim.scope == scope]
             try:
-                rows = {row[0].partition_id: row for row in await self._list(scope)}
-                await self._call(self.confirm)
+                rows = {row[0].partition_id: row for row in await self.read(scope)}
+                await self._runner.call(self._runner.backend.confirm)
             except Exception as error:
                 own.update(dict.fromkeys(claims, error))
                 continue
             for claim in claims:
                 row, modified = rows.get(claim.partition_id, (None, 0.0))
                 if row is not None and self._is_own(claim, row):
-                    own[claim] = self._remembered(claim, Won(row), modified)
+                    own[claim] = self.remember(claim, Won(row), modified)
         return own
 
     def _is_own(self, proposal: Proposal, row: Ownership) -> bool:
-        if self.makes_own_etags:
+        if self._runner.backend.makes_own_etags:
             return row.owner_id == proposal.owner_id
         return row.etag == proposal.new_etag
 
     async def _release_all(self, releases: Sequence[Proposal]) -> dict[Proposal, Ownership]:
-        with self._state_lock:
-            self._releasing += 1
+        runner = self._runner
+        runner.begin_release()
         try:
-            rows = await compat.for_each(self._release, releases, self.settings.max_concurrency)
+            limit = runner.settings.max_concurrency
+            rows = await compat.for_each(self._release, releases, limit)
         except RuntimeError as error:  # no thread can be started at interpreter shutdown
             log.warning("%d partitions were not released: %s", len(releases), error)
             return {}
         finally:
-            await self._close_again()
+            await runner.end_release()
         pairs = zip(releases, rows, strict=True)
         return {release: row for release, row in pairs if row is not None}
-
-    async def _close_again(self) -> None:
-        """Close the connections that the last release after `close` has opened."""
-        with self._state_lock:
-            self._releasing -= 1
-            is_last = self._closed_in == compat.place() and not self._releasing
-        if is_last and not self._is_closing:
-            try:
-                await self.close()
-            except Exception as error:
-                log.warning("the connection of a late release was not closed: %s", error)
 
     async def _release(self, proposal: Proposal) -> Ownership | None:
         """Release a partition; on any failure, its ownership expires by itself.
@@ -269,7 +215,8 @@ class OwnershipMethods(HookRunner):
         `release_ownership`: an error here would leave `receive()`, and the client's other
         partitions would not be released.
         """
-        seconds = min(self.settings.write_timeout, self.settings.operation_timeout)
+        settings = self._runner.settings
+        seconds = min(settings.write_timeout, settings.operation_timeout)
         try:
             return await compat.bounded(seconds, self._release_in_turn, proposal)
         except Exception as error:
@@ -277,18 +224,18 @@ class OwnershipMethods(HookRunner):
             return None
 
     async def _release_in_turn(self, proposal: Proposal) -> Ownership | None:
-        await self._ready(is_release=True)
-        known = self._known(proposal)
+        await self._runner.ready(is_release=True)
+        known = self._runner.known(proposal)
         # A checkpoint that is being written belongs to the owner that releases: wait for it.
-        async with compat.holding(self._write_lock(known), seconds_left()):
-            answer = (await self._settle([proposal]))[proposal]
+        async with compat.holding(self._runner.write_lock(known), seconds_left()):
+            answer = (await self.settle([proposal]))[proposal]
             newer = known.lease.newer_etag(proposal.etag)
             if isinstance(answer, Lost) and newer:
                 proposal = replace(proposal, etag=newer, new_etag=fresh_etag())
-                answer = (await self._settle([proposal]))[proposal]
+                answer = (await self.settle([proposal]))[proposal]
             if isinstance(answer, Exception):
                 raise answer
-            return self._learn(proposal, answer, time.time())
+            return self.learn(proposal, answer, time.time())
 
 
 def proposed(

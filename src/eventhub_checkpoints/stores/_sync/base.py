@@ -2,76 +2,149 @@
 """Base class of all checkpoint stores: the SDK's four methods over four typed hooks.
 
 A backend subclasses `BaseCheckpointStore` and implements `read_ownerships`, `try_claim`,
-`read_checkpoints` and `write_checkpoint`. Everything that is easy to get wrong is done here: the
-SDK's dicts and conventions, parallel claims, retries and their consequences, checkpoints that must
-not go back, clocks, releases. `docs/custom-store.md` builds a backend from scratch.
+`read_checkpoints` and `write_checkpoint`. Everything that is easy to get wrong is done by the
+engine behind it: the SDK's dicts and conventions, parallel claims, retries and their consequences,
+checkpoints that must not go back, clocks, releases. `docs/custom-store.md` builds a backend from
+scratch.
 """
 
+import inspect
 import time
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, Unpack
 
 from azure.eventhub import CheckpointStore
 
-from eventhub_checkpoints._shared._sync.client_check import ClosingContext
-from eventhub_checkpoints._shared._sync.compat import holding, uninterrupted
-from eventhub_checkpoints._shared.deadline import seconds_left
-from eventhub_checkpoints.errors import (
-    StoreAccessError,
-    StoreNotReadyError,
-    StoreUnavailableError,
+from eventhub_checkpoints._shared import tracing
+from eventhub_checkpoints._shared._sync.client_check import ClosingContext, own_client_only
+from eventhub_checkpoints._shared._sync.compat import uninterrupted
+from eventhub_checkpoints._shared.secrets import quoted
+from eventhub_checkpoints._shared.settings import (
+    Settings,
+    StoreSettings,
+    nearest_first,
+    refuse_misspelt,
+    require,
 )
-from eventhub_checkpoints.records import (
-    RELEASED,
-    RESERVED_NAMESPACE,
-    Checkpoint,
-    Proposal,
-    Scope,
-    checked_name,
-    checked_row,
-    fresh_etag,
-)
-from eventhub_checkpoints.stores._sync.checkpoints import CheckpointMethods
-from eventhub_checkpoints.stores._sync.hooks import HookRunner
-from eventhub_checkpoints.stores._sync.ownership import OwnershipMethods
-from eventhub_checkpoints.stores.hook_results import (
-    ABSENT,
-    Examination,
-    HistoryEntry,
-    Listing,
-    ScopeRows,
-    Seen,
-    Written,
-    clock_skew,
-)
-from eventhub_checkpoints.stores.partition_state import PartitionState
-
-PROBE = Scope(RESERVED_NAMESPACE, "verify", "probe")
-PROBE_PARTITION = "0"
-PROBE_CHECKPOINT = {
-    **PROBE.as_dict(),
-    "partition_id": PROBE_PARTITION,
-    "offset": "",
-    "sequence_number": 0,
-}
+from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.records import Checkpoint, Scope
+from eventhub_checkpoints.stores._sync.abilities import Ability, Deletes, ListsScopes, Replaces
+from eventhub_checkpoints.stores._sync.engine import Engine
+from eventhub_checkpoints.stores._sync.hooks import Hooks
+from eventhub_checkpoints.stores._sync.ownership import proposed
+from eventhub_checkpoints.stores.hook_results import Examination, clock_skew
 
 
-class BaseCheckpointStore(OwnershipMethods, CheckpointMethods, ClosingContext, CheckpointStore):
+def keywords_of(kind: type) -> list[str]:
+    """Return the names of the keyword arguments of a store's constructor."""
+    parameters = inspect.signature(kind).parameters.values()
+    own = [each.name for each in parameters if each.kind is not each.VAR_KEYWORD]
+    return [*own, *StoreSettings.__annotations__]
+
+
+def refuse_redefined(kind: type) -> None:
+    """Refuse a store class that replaces more than hooks, or a hook by something else.
+
+    Raises:
+        ConfigurationError: it has a method or an attribute by a name of the base class or of an
+            ability, or a method by a hook's name that does not take the hook's arguments.
+    """
+    for owner in kind.__mro__:
+        if owner is BaseCheckpointStore or (issubclass(owner, Ability) and owner is not kind):
+            for name, own in vars(owner).items():
+                is_hook = name in vars(Hooks) or getattr(own, "__isabstractmethod__", False)
+                is_special = name.startswith("__") or name == "_abc_impl"
+                if not is_hook and not is_special and inspect.getattr_static(kind, name) is not own:
+                    raise ConfigurationError(
+                        f"{kind.__name__} redefines {name}, which is {owner.__name__}'s own: give "
+                        "yours another name; only hooks can be redefined"
+                    )
+    for name, hook in vars(Hooks).items():
+        own = inspect.getattr_static(kind, name)
+        if own is hook or name.startswith("__") or not inspect.isfunction(own):
+            continue
+        arguments = list(inspect.signature(hook).parameters)
+        try:
+            inspect.signature(own).bind(*arguments)
+        except TypeError as error:
+            raise ConfigurationError(
+                f"{kind.__name__}.{name} cannot be called as the hook of this name is "
+                f"({error}): give it the arguments ({', '.join(arguments)}), or another name"
+            ) from None
+
+
+class BaseCheckpointStore(Hooks, ClosingContext, CheckpointStore):
     """A checkpoint store for one `EventHubConsumerClient`, over a backend's hooks.
+
+    A subclass defines the hooks and whatever else it likes, except the other names of this class.
+    A closed store stays closed: every call except a release raises `StoreError`.
+
+    Every method that reaches the backend raises:
+
+    - `InvalidRecordError`: a name, an id or a position is invalid.
+    - `StoreUnavailableError`: no definite answer within `operation_timeout`, or `write_timeout`.
+    - `StoreAccessError`: the backend refused access.
+    - `StoreNotReadyError`: the container, table or keyspace does not exist.
 
     Args:
         **settings: see [`StoreSettings`][eventhub_checkpoints.base.StoreSettings].
 
-    A closed store stays closed: every call except a release raises `StoreError`.
-
-    Attributes:
-        counters: number of events by kind: `lost_claims`, `unconfirmed_claims`,
-            `stale_checkpoints`, `skipped_rows`.
-
     Raises:
         ConfigurationError: a setting is invalid.
     """
+
+    def __init__(self, **settings: Unpack[StoreSettings]) -> None:
+        for name in settings.keys() - StoreSettings.__annotations__.keys():
+            known = ", ".join(nearest_first(name, keywords_of(type(self))))
+            raise ConfigurationError(
+                f"{name} is not a setting of {type(self).__name__}; known are {known}"
+            )
+        self.__engine = Engine(self, Settings(**settings))
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        refuse_redefined(cls)
+
+    @property
+    def _engine(self) -> Engine:
+        return self.__engine
+
+    @property
+    def settings(self) -> Settings:
+        """The settings that were passed, and the defaults of the others; they can be replaced."""
+        return self.__engine.runner.settings
+
+    @settings.setter
+    def settings(self, settings: Settings) -> None:
+        require("settings", settings, isinstance(settings, Settings), "the settings of a store")
+        self.__engine.runner.settings = settings
+
+    @property
+    def counters(self) -> Counter[str]:
+        """Number of events by kind.
+
+        The kinds are `lost_claims`, `unconfirmed_claims`, `stale_checkpoints` and `skipped_rows`.
+        """
+        return self.__engine.runner.counters
+
+    @property
+    def writer(self) -> str:
+        """Host and process, for backends that store them with each row."""
+        return self.__engine.runner.writer
+
+    def create(self) -> None:
+        """Create whatever the store needs and is missing: a container, tables, a keyspace.
+
+        Raises:
+            StoreUnavailableError: no answer within `operation_timeout`; or the connection was
+                refused, or the host's name not known, for 5 s (see `unreachable_timeout`).
+        """
+        engine = self.__engine
+        self.creates = True
+        engine.runner.reopen_backend()
+        seconds = engine.runner.settings.operation_timeout
+        uninterrupted(seconds, engine.interactive, engine.runner.ready)
 
     def verify(self) -> None:
         """Check at start-up that ownerships and checkpoints can be read and written.
@@ -83,23 +156,166 @@ class BaseCheckpointStore(OwnershipMethods, CheckpointMethods, ClosingContext, C
         Raises:
             StoreUnavailableError: no answer within `operation_timeout`; or the connection was
                 refused, or the host's name not known, for 5 s (see `unreachable_timeout`).
-            StoreAccessError: the backend refused access.
-            StoreNotReadyError: the container, table or keyspace does not exist.
         """
-        uninterrupted(self.settings.operation_timeout, self._interactive, self._verify)
+        engine = self.__engine
+        seconds = engine.runner.settings.operation_timeout
+        uninterrupted(seconds, engine.interactive, engine.verify)
 
-    def _verify(self) -> None:
-        self._ready()
-        # Creating a row and overwriting it may take two permissions. Losing to another process
-        # that verifies at the same time is a valid answer too.
-        self._probe(None)
-        rows = self.list_ownership(*PROBE)
-        self._probe(rows[0]["etag"] if rows else None)
-        self.list_checkpoints(*PROBE)
-        version = "" if self.makes_own_etags else fresh_etag()
-        record = Checkpoint.from_dict(PROBE_CHECKPOINT, version)
-        seconds = self.settings.write_timeout
-        uninterrupted(seconds, self._update, record, force=True)
+    def close(self) -> None:
+        """Close what the store opened, permanently in this process and event loop.
+
+        Close it after the client. Waits for the requests in flight, at most until their time
+        limits. Every later call raises `StoreError`, except the release of an ownership, which a
+        client may still be about to make: that connects once more, and closes. May be called twice.
+        """
+        self.__engine.runner.close()
+
+    @own_client_only
+    def list_ownership(
+        self,
+        fully_qualified_namespace: str,
+        eventhub_name: str,
+        consumer_group: str,
+        **kwargs: Any,
+    ) -> list[dict[str, Any]]:
+        """Return all ownerships of a consumer group, as fresh dicts.
+
+        Returns:
+            Dicts with the three names as passed, `partition_id`, `owner_id` (`""`: released),
+            `etag`, and `last_modified_time` in float seconds since the epoch on this process's
+            clock. (The SDK documents a datetime, but compares it with `time.time()`.)
+
+        Source: azure-eventhub 5.15.1, `_eventprocessor/ownership_manager.py`,
+        `_balance_ownership`: it iterates over the list three times and modifies the rows.
+        """
+        scope = Scope.checked(fully_qualified_namespace, eventhub_name, consumer_group)
+        engine = self.__engine
+        seconds = engine.runner.settings.operation_timeout
+        rows = uninterrupted(seconds, engine.ownerships.read, scope)
+        return [row.as_dict(scope, modified) for row, modified in rows]
+
+    def claim_ownership(
+        self, ownership_list: Iterable[Mapping[str, Any]], **kwargs: Any
+    ) -> list[dict[str, Any]]:
+        """Try to claim, renew or release each proposed partition; return those that were won.
+
+        A proposal wins when its etag is the stored one, or when nothing is stored. A proposal that
+        loses is left out; losing is not an error. A proposal with an empty `owner_id` is a release,
+        and never raises. A renewal whose outcome stays unknown is returned unchanged for
+        `keep_unconfirmed` seconds after the server last confirmed the row; any other proposal whose
+        outcome stays unknown is left out. All proposals are tried before an error is raised.
+
+        Args:
+            ownership_list: proposals as the SDK builds them; neither kept nor modified.
+
+        Returns:
+            Fresh dicts in the order proposed, with the new `etag` and `last_modified_time`.
+        """
+        ownerships = self.__engine.ownerships
+        failures: list[Exception] = []
+        proposals = list(proposed(ownership_list, failures))
+        with tracing.claim(proposals) as operation:
+            seconds = self.__engine.runner.settings.operation_timeout
+            won = uninterrupted(seconds, ownerships.claim, proposals, failures)
+            operation.set("won", len(won))
+            if failures:
+                raise failures[0]
+        return [
+            won[claim].as_dict(claim.scope)
+            for claim in proposals
+            if claim in won and not ownerships.is_left_out(claim)
+        ]
+
+    def reopen(
+        self,
+        fully_qualified_namespace: str,
+        eventhub_name: str,
+        consumer_group: str,
+        partition_id: str,
+    ) -> None:
+        """Have this store's client close a partition, and open it again with a new link.
+
+        The next renewal of the partition is left out of the result of `claim_ownership`, once. The
+        client then closes the partition as if it were lost, and claims it again in its next round;
+        meanwhile its ownership stays in force. For a watchdog, see `Checkpointer`.
+        """
+        scope = Scope.checked(fully_qualified_namespace, eventhub_name, consumer_group)
+        self.__engine.ownerships.reopen(scope, partition_id)
+
+    @own_client_only
+    def list_checkpoints(
+        self,
+        fully_qualified_namespace: str,
+        eventhub_name: str,
+        consumer_group: str,
+        *,
+        with_times: bool = False,
+        **kwargs: Any,
+    ) -> list[dict[str, Any]]:
+        """Return all checkpoints of a consumer group, as fresh dicts.
+
+        Args:
+            fully_qualified_namespace: of the hub.
+            eventhub_name: of the hub.
+            consumer_group: of the hub.
+            with_times: add `last_modified_time` to each dict, in seconds since the epoch on this
+                process's clock; None if the backend does not know it.
+
+        Returns:
+            Dicts with the three names as passed, `partition_id`, `sequence_number`, and `offset`:
+            a non-empty string, or, where no usable offset is stored, an int that makes the client
+            resume by sequence number.
+        """
+        scope = Scope.checked(fully_qualified_namespace, eventhub_name, consumer_group)
+        engine = self.__engine
+        seconds = engine.runner.settings.operation_timeout
+        listing = uninterrupted(seconds, engine.checkpoints.read, scope)
+        rows = [row.as_dict(scope) for row in listing.rows]
+        if with_times:
+            now = time.time()
+            skew = clock_skew(listing, now)
+            for row, stored in zip(rows, listing.rows, strict=True):
+                modified = stored.last_modified_time
+                row["last_modified_time"] = None if modified is None else min(now, modified + skew)
+        return rows
+
+    def update_checkpoint(
+        self,
+        checkpoint: Mapping[str, Any],
+        *,
+        force: bool = False,
+        on_stale: Literal["log", "raise"] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Store a partition's checkpoint, unless another writer has stored a later one.
+
+        A checkpoint below another writer's is not written: it is logged, or raised as
+        `StaleCheckpointError` if the store was created with `on_stale="raise"`. Sequence numbers
+        are compared, never offsets; an equal one is success.
+
+        Args:
+            checkpoint: as the SDK builds it; neither kept nor modified. If the offset is unknown,
+                `offset` is None, or the sequence number as an int, as `list_checkpoints` returns
+                it. Any other int is refused, because it may be an offset, which must be a string.
+            force: overwrite whatever is stored, to go back on purpose. If the ownership of another
+                client was renewed within the last minute, a warning names that owner: its next
+                checkpoint undoes the rewind, so stop the group first.
+            on_stale: overrides the setting of the store for this write.
+
+        Raises:
+            ConfigurationError: `force` is not a bool; a string such as "false" would be true. Or
+                another keyword is a misspelling of `force` or `on_stale`; all others are ignored.
+            StaleCheckpointError: see above.
+        """
+        if kwargs:
+            refuse_misspelt(kwargs, ("force", "on_stale"), "an option of update_checkpoint")
+        if not isinstance(force, bool):
+            raise ConfigurationError(f"force is {quoted(force)}; expected True or False")
+        engine = self.__engine
+        settings = engine.runner.settings
+        record = Checkpoint.from_dict(checkpoint, engine.fresh_version())
+        update, how = engine.checkpoints.update, on_stale or settings.on_stale
+        uninterrupted(settings.write_timeout, update, record, how, is_forced=force)
 
     def examine(
         self, fully_qualified_namespace: str, eventhub_name: str, consumer_group: str
@@ -108,249 +324,10 @@ class BaseCheckpointStore(OwnershipMethods, CheckpointMethods, ClosingContext, C
 
         Unlike the lists, it returns what could not be read instead of logging it, leaves times on
         the backend's clock, and does not change what the store knows about the group.
-
-        Raises:
-            InvalidRecordError: a name is empty or holds `/` or a control character.
-            StoreUnavailableError: no answer within `operation_timeout`.
-            StoreAccessError: the backend refused access.
-            StoreNotReadyError: the container, table or keyspace does not exist.
         """
         scope = Scope.checked(fully_qualified_namespace, eventhub_name, consumer_group)
-        return uninterrupted(self.settings.operation_timeout, self._examine, scope)
-
-    def _examine(self, scope: Scope) -> Examination:
-        rows = ScopeRows(
-            scope,
-            self._request(self.read_ownerships, scope),
-            self._request(self.read_checkpoints, scope),
-        )
-        spellings = self._request(self.read_spellings, scope)
-        return Examination(rows, spellings, self._request(self.read_settings))
-
-    def _probe(self, etag: str | None) -> None:
-        probe = Proposal(PROBE, PROBE_PARTITION, RELEASED, etag, fresh_etag())
-        answer = (self._settle([probe]))[probe]
-        if isinstance(answer, Exception):
-            raise answer
-
-
-class AnyNumber:
-    """Type of `ANY`."""
-
-    def __repr__(self) -> str:
-        return "ANY"
-
-
-ANY = AnyNumber()
-"""No particular sequence number is expected: any checkpoint that does not go back is written."""
-
-
-class ListsScopes(HookRunner):
-    """A store that can list its consumer groups."""
-
-    @abstractmethod
-    def read_scopes(self) -> Sequence[Scope]:
-        """Return all scopes that have an ownership or a checkpoint row, in any order."""
-
-    def list_scopes(self) -> list[Scope]:
-        """Return every consumer group with an ownership or a checkpoint, sorted by name.
-
-        The names are in lower case, as they are stored (on Blob with `name_case="as-typed"`: as
-        they were passed). The rows that this package writes for itself are left out, such as those
-        of `verify`.
-
-        Raises:
-            StoreUnavailableError: no answer within `operation_timeout`.
-            StoreAccessError: the backend refused access.
-            StoreNotReadyError: the container, table or keyspace does not exist.
-        """
-        seconds = self.settings.operation_timeout
-        scopes = uninterrupted(seconds, self._request, self.read_scopes)
-        return sorted((scope for scope in scopes if not scope.is_reserved), key=str)
-
-
-class Deletes(HookRunner):
-    """A store that can delete a consumer group, or one partition of it."""
-
-    @abstractmethod
-    def delete_rows(self, scope: Scope, partition_id: str | None) -> int:
-        """Delete the rows of both kinds, of one partition or of all; return their number."""
-
-    def delete_scope(
-        self, fully_qualified_namespace: str, eventhub_name: str, consumer_group: str
-    ) -> int:
-        """Remove all ownerships and checkpoints of a consumer group.
-
-        A `Scope` holds the three names: `delete_scope(*scope)`. A running client keeps its
-        partitions until it renews them, and then claims them anew: stop the group first.
-
-        Returns:
-            Number of rows removed; too low if an answer was lost and the request was repeated.
-
-        Raises:
-            InvalidRecordError: a name is empty or holds `/` or a control character.
-            StoreUnavailableError: no answer within `operation_timeout`.
-            StoreAccessError: the backend refused access.
-            StoreNotReadyError: the container, table or keyspace does not exist.
-        """
-        names = fully_qualified_namespace, eventhub_name, consumer_group
-        return self._delete(Scope.checked(*names), None)
-
-    def delete_partition(
-        self,
-        fully_qualified_namespace: str,
-        eventhub_name: str,
-        consumer_group: str,
-        partition_id: str,
-    ) -> int:
-        """Remove the ownership and checkpoint of one partition; otherwise like `delete_scope`."""
-        names = fully_qualified_namespace, eventhub_name, consumer_group
-        return self._delete(Scope.checked(*names), checked_name("partition_id", partition_id))
-
-    def _delete(self, scope: Scope, partition_id: str | None) -> int:
-        seconds = self.settings.operation_timeout
-        removed = uninterrupted(seconds, self._request, self.delete_rows, scope, partition_id)
-        # Nobody is to be asked for what is gone.
-        wishes = scope.wishes
-        uninterrupted(seconds, self._request, self.delete_rows, wishes, partition_id)
-        with self._state_lock:
-            self._states.forget(scope, partition_id)
-        return removed
-
-
-class Replaces(HookRunner):
-    """A store that can replace a checkpoint if it is still the one that was read."""
-
-    def replace_checkpoint(
-        self, checkpoint: Mapping[str, Any], stored: Mapping[str, Any] | None
-    ) -> bool:
-        """Store a checkpoint, higher or lower, if the stored one has not changed its position.
-
-        Unlike `update_checkpoint`, it never overwrites a checkpoint that the caller has not seen.
-
-        Args:
-            checkpoint: as for `update_checkpoint`.
-            stored: the stored checkpoint as `list_checkpoints` returned it; None: none was stored.
-
-        Returns:
-            Whether it was stored. If not, another position is stored: list the checkpoints again.
-
-        Raises:
-            InvalidRecordError: a name, id or offset is invalid, or the sequence number is not an
-                int64.
-            StoreUnavailableError: no definite answer within `write_timeout`: list them again.
-            StoreAccessError: the backend refused access.
-            StoreNotReadyError: the container, table or keyspace does not exist.
-        """
-        record = Checkpoint.from_dict(checkpoint, "" if self.makes_own_etags else fresh_etag())
-        seen = None if stored is None else checked_row(stored)
-        return uninterrupted(self.settings.write_timeout, self._replace, record, seen)
-
-    def _replace(self, record: Checkpoint, stored: Mapping[str, Any] | None) -> bool:
-        self._ready()
-        known = self._known(record)
-        try:
-            with holding(self._write_lock(known), seconds_left()):
-                known.writing = True
-                try:
-                    return self._replace_in_turn(known, record, stored)
-                finally:
-                    known.writing = False
-        except TimeoutError as error:
-            raise StoreUnavailableError(
-                f"a checkpoint of partition {record.partition_id!r} is still being written"
-            ) from error
-
-    def _replace_in_turn(
-        self, known: PartitionState, record: Checkpoint, stored: Mapping[str, Any] | None
-    ) -> bool:
-        listing = self._call(self.read_checkpoints, record.scope, retries=True)
-        row = next((row for row in listing.rows if row.partition_id == record.partition_id), None)
-        if position_of(row.as_dict(record.scope) if row else None) != position_of(stored):
-            return False
-        seen: str | Seen = row.version if row else ABSENT
-        try:
-            seconds = self.settings.write_timeout
-            answer = self._call(self.write_checkpoint, record, seen, seconds=seconds)
-        except (StoreAccessError, StoreNotReadyError):
-            raise
-        except BaseException:
-            # Cancelled or timed out: the write may have been carried out all the same.
-            with self._state_lock:
-                known.record_write(known.checkpoint.unsure(record))
-            raise
-        with self._state_lock:
-            guard = known.checkpoint
-            if isinstance(answer, Written):
-                known.record_write(guard.written(answer.version, True, record.sequence_number))
-            else:
-                known.record_write(guard.shown(answer.stored))
-        return isinstance(answer, Written)
-
-
-def position_of(row: Mapping[str, Any] | None) -> tuple[object, object] | None:
-    """Return the position in a dict of `list_checkpoints`; None if there is no dict."""
-    return None if row is None else (row.get("sequence_number"), row.get("offset"))
-
-
-class KeepsHistory(HookRunner):
-    """A store that keeps earlier checkpoints."""
-
-    @abstractmethod
-    def read_history(
-        self, scope: Scope, partition_id: str | None, limit: int
-    ) -> Listing[HistoryEntry]:
-        """Return the newest entries of a group or of one partition, newest first."""
-
-    @abstractmethod
-    def keep_next_write(self, scope: Scope, partition_id: str) -> None:
-        """Keep the next checkpoint of a partition as `force=True` does, with what it replaces.
-
-        For tools that move a group back or forward with a conditional write.
-        """
-
-    def list_history(
-        self,
-        fully_qualified_namespace: str,
-        eventhub_name: str,
-        consumer_group: str,
-        *,
-        partition_id: str | None = None,
-        limit: int = 1000,
-    ) -> list[dict[str, Any]]:
-        """Return the newest checkpoints of a group that are, or were, stored, newest first.
-
-        Each rewind (`force=True`) has two entries: what it replaced, and what it stored. Of other
-        checkpoints, at most one a minute is kept for each partition.
-
-        Returns:
-            Dicts as of `list_checkpoints` with `last_modified_time` (seconds since the epoch, on
-            this process's clock), `writer`, and `kind`: `checkpoint`, `replaced` or `rewind`.
-
-        Raises:
-            InvalidRecordError: a name is invalid.
-            StoreUnavailableError: no answer within `operation_timeout`.
-            StoreAccessError: the backend refused access.
-            StoreNotReadyError: the table of the history does not exist; `create` creates it.
-        """
-        scope = Scope.checked(fully_qualified_namespace, eventhub_name, consumer_group)
-        if partition_id is not None:
-            partition_id = checked_name("partition_id", partition_id)
-        seconds = self.settings.operation_timeout
-        listing = uninterrupted(
-            seconds, self._request, self.read_history, scope, partition_id, limit
-        )
-        now = time.time()
-        skew = clock_skew(listing, now)
-        return [
-            {
-                **checkpoint.as_dict(scope),
-                "last_modified_time": min(now, (checkpoint.last_modified_time or 0.0) + skew),
-                "kind": kind,
-                "writer": writer,
-            }
-            for checkpoint, kind, writer in listing.rows
-        ]
+        seconds = self.__engine.runner.settings.operation_timeout
+        return uninterrupted(seconds, self.__engine.examine, scope)
 
 
 class FullCheckpointStore(ListsScopes, Deletes, Replaces, BaseCheckpointStore):
@@ -359,37 +336,3 @@ class FullCheckpointStore(ListsScopes, Deletes, Replaces, BaseCheckpointStore):
     This is the return type of `open_store`. A store of another package need not derive from
     it: if a URL may name one, check `isinstance(store, Deletes)` before using that capability.
     """
-
-
-class WritesInTransaction(ABC):
-    """A store that can write checkpoints in a transaction of the caller.
-
-    Results and positions that are committed together make processing exactly-once: after a
-    crash, both are stored or neither.
-    """
-
-    @abstractmethod
-    def read_in(
-        self, connection: Any, scope: Scope, partition_ids: Sequence[str]
-    ) -> dict[str, Checkpoint]:
-        """Return the checkpoints of these partitions, locked until the transaction ends."""
-
-    @abstractmethod
-    def write_in(
-        self,
-        connection: Any,
-        checkpoint: Checkpoint,
-        *,
-        expected_sequence_number: int | AnyNumber | None = ANY,
-    ) -> None:
-        """Write a checkpoint; it is stored when the transaction is committed.
-
-        Args:
-            connection: a connection of the backend's driver, in a transaction.
-            checkpoint: the checkpoint to store; its `version` is set here.
-            expected_sequence_number: sequence number that must be stored now; None if no checkpoint
-                may be stored. By default, any that is not higher than the new one.
-
-        Raises:
-            StaleCheckpointError: something else is stored; roll the transaction back.
-        """

@@ -91,11 +91,11 @@ class _Container(BlobCheckpointStore):
 
     def read_leases(self, scope: Scope, prefixes: Sequence[str]) -> list[Checkpoint]:
         """Return the checkpoints in the leases whose names begin with one of the prefixes."""
-        seconds = self.settings.operation_timeout
-        rows = uninterrupted(seconds, self._request, partial(self._leases, prefixes))
+        runner, seconds = self._engine.runner, self.settings.operation_timeout
+        rows = uninterrupted(seconds, runner.request, partial(self._leases, prefixes))
         skipped: list[str] = []
         checkpoints = leases.checkpoints_of(rows, scope, skipped.append)
-        self._report(skipped)
+        runner.report(skipped)
         return checkpoints
 
     def _leases(self, prefixes: Sequence[str]) -> list[leases.Lease]:
@@ -114,10 +114,11 @@ class _Container(BlobCheckpointStore):
 
     def read(self, scope: Scope) -> list[Checkpoint]:
         """Return the checkpoints of iothub-react in the container."""
-        rows = uninterrupted(self.settings.operation_timeout, self._request, self._offsets)
+        runner = self._engine.runner
+        rows = uninterrupted(self.settings.operation_timeout, runner.request, self._offsets)
         skipped: list[str] = []
         checkpoints = checkpoints_of(rows, scope, skipped.append)
-        self._report(skipped)
+        runner.report(skipped)
         return checkpoints
 
     def _offsets(self) -> list[StoredOffset]:

@@ -24,7 +24,7 @@ from eventhub_checkpoints.receive.batches import SCHEMA
 from eventhub_checkpoints.receive.ranges import ReadSettings
 from eventhub_checkpoints.receive.read_plan import Missing, Where, without_checkpoints
 from eventhub_checkpoints.records import Scope
-from eventhub_checkpoints.stores._async.base import ListsScopes
+from eventhub_checkpoints.stores._async.abilities import ListsScopes
 
 _LOGGER = logging.getLogger(__name__)
 

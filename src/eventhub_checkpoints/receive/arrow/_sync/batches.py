@@ -25,7 +25,7 @@ from eventhub_checkpoints.receive.ranges import ReadSettings
 from eventhub_checkpoints.receive.read_plan import Missing, Where, without_checkpoints
 from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.registry import open_store
-from eventhub_checkpoints.stores._sync.base import ListsScopes
+from eventhub_checkpoints.stores._sync.abilities import ListsScopes
 
 _LOGGER = logging.getLogger(__name__)
 

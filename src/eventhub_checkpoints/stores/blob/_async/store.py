@@ -11,7 +11,8 @@ from azure.core.exceptions import HttpResponseError
 from eventhub_checkpoints._shared._async.compat import for_each
 from eventhub_checkpoints.errors import CheckpointStoreError
 from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
-from eventhub_checkpoints.stores._async.base import PROBE, PROBE_PARTITION, FullCheckpointStore
+from eventhub_checkpoints.stores._async.base import FullCheckpointStore
+from eventhub_checkpoints.stores._async.engine import PROBE, PROBE_PARTITION
 from eventhub_checkpoints.stores._async.hooks import log
 from eventhub_checkpoints.stores.blob import options, protocol, rest
 from eventhub_checkpoints.stores.blob._async.http import HttpConnections, check_credential

@@ -12,7 +12,8 @@ from azure.core.exceptions import HttpResponseError
 from eventhub_checkpoints._shared._sync.compat import for_each
 from eventhub_checkpoints.errors import CheckpointStoreError
 from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
-from eventhub_checkpoints.stores._sync.base import PROBE, PROBE_PARTITION, FullCheckpointStore
+from eventhub_checkpoints.stores._sync.base import FullCheckpointStore
+from eventhub_checkpoints.stores._sync.engine import PROBE, PROBE_PARTITION
 from eventhub_checkpoints.stores._sync.hooks import log
 from eventhub_checkpoints.stores.blob import options, protocol, rest
 from eventhub_checkpoints.stores.blob._sync.http import HttpConnections, check_credential

@@ -348,7 +348,7 @@ class CassandraCheckpointStore(FullCheckpointStore):
         batches, answers = work
         for batch in batches:
             try:
-                self._call(self._claim_batch, batch, answers)
+                self._engine.runner.call(self._claim_batch, batch, answers)
             except CheckpointStoreError as error:
                 answers.update({each: error for each in batch if each not in answers})
 
@@ -362,7 +362,9 @@ class CassandraCheckpointStore(FullCheckpointStore):
             if rows[0][APPLIED]:
                 for name in remaining:
                     won = Won(proposed[name].won(0.0))
-                    answers[proposed[name]] = self._remembered(proposed[name], won, began)
+                    answers[proposed[name]] = self._engine.ownerships.remember(
+                        proposed[name], won, began
+                    )
                 return
             lost, vanished = protocol.settled(list(remaining.values()), rows)
             if not lost and not vanished:

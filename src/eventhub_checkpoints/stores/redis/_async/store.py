@@ -214,7 +214,7 @@ class OwnRequests(RedisRequests):
         try:
             self._pool = pooled(
                 self._url.without_user() if login else self._url.driver_url,
-                attempt_limit(self._settings.write_timeout, self._settings.write_timeout),
+                attempt_limit(self._settings.write_timeout),
                 max_connections=self._settings.max_concurrency,
                 client_name="eventhub-checkpoints",
                 credential_provider=login,
@@ -364,7 +364,7 @@ class RedisCheckpointStore(FullCheckpointStore):
 
     async def _try_group(self, batch: Sequence[Proposal]) -> Sequence[Won | Lost | Exception]:
         try:
-            return await self._call(self._claim, batch)
+            return await self._engine.runner.call(self._claim, batch)
         except Exception as error:
             return [error] * len(batch)
 

@@ -157,5 +157,5 @@ class DeadLetters(SqlCheckpointStore):
     async def run(self, work: Callable[..., Awaitable[T]], args: tuple[Any, ...]) -> T:
         # Each time: SQLite would create a file that was deleted, without the table.
         self.database.require_database()
-        result: T = await self._request(self.database.transact, work, *args)
+        result: T = await self._engine.runner.request(self.database.transact, work, *args)
         return result

@@ -1,15 +1,21 @@
 """Checkpoint store in tables of a SQL database."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Self, Unpack
 
 from sqlalchemy import TextClause
 
-from eventhub_checkpoints._shared._async.compat import place
 from eventhub_checkpoints._shared.settings import StoreSettings
-from eventhub_checkpoints.errors import CheckpointStoreError
-from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
-from eventhub_checkpoints.stores._async.base import FullCheckpointStore, KeepsHistory
+from eventhub_checkpoints.errors import CheckpointStoreError, StaleCheckpointError
+from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope, fresh_etag
+from eventhub_checkpoints.stores._async.abilities import (
+    ANY,
+    AnyNumber,
+    KeepsHistory,
+    WritesInTransaction,
+)
+from eventhub_checkpoints.stores._async.base import FullCheckpointStore
 from eventhub_checkpoints.stores._async.hooks import Answer
 from eventhub_checkpoints.stores.hook_results import (
     Conflict,
@@ -21,14 +27,14 @@ from eventhub_checkpoints.stores.hook_results import (
     Written,
 )
 from eventhub_checkpoints.stores.sql import statements
-from eventhub_checkpoints.stores.sql._async.database import SqlDatabase, SqlTransactions
+from eventhub_checkpoints.stores.sql._async.database import SqlDatabase
 from eventhub_checkpoints.stores.sql._async.engine import Connection, Engine
 from eventhub_checkpoints.stores.sql._async.history import SqlHistory
 
 LOST = Lost()
 
 
-class SqlCheckpointStore(SqlTransactions, KeepsHistory, FullCheckpointStore):
+class SqlCheckpointStore(WritesInTransaction, KeepsHistory, FullCheckpointStore):
     """Stores ownerships and checkpoints in two tables, and earlier checkpoints in a third.
 
     Args:
@@ -93,7 +99,7 @@ class SqlCheckpointStore(SqlTransactions, KeepsHistory, FullCheckpointStore):
 
     async def close(self) -> None:
         await super().close()
-        if self._place not in (None, place()):
+        if self._engine.runner.is_elsewhere:
             self.drop_connections()
         await self._database.close()
 
@@ -133,7 +139,7 @@ class SqlCheckpointStore(SqlTransactions, KeepsHistory, FullCheckpointStore):
             return {}
         rows = [statements.proposal_values(proposal) for proposal in proposals]
         try:
-            etags = await self._call(
+            etags = await self._engine.runner.call(
                 self._database.transact,
                 self._database.write_batch,
                 statement,
@@ -191,6 +197,54 @@ class SqlCheckpointStore(SqlTransactions, KeepsHistory, FullCheckpointStore):
         rows = await self._history.read(scope, partition_id, limit)
         entries = [statements.history_entry(scope, row) for row in rows]
         return Listing(entries, rows[0][-1] if rows else None)
+
+    # The next two do not depend on what the store knows of a partition: the database compares the
+    # stored sequence number with the expected one. Their time limits are the caller's.
+
+    async def read_in(
+        self, connection: Connection, scope: Scope, partition_ids: Sequence[str]
+    ) -> dict[str, Checkpoint]:
+        database, sql = self._database, self._sql
+        database.check_connection(connection)
+        values = statements.scope_values(scope) | {"partition_ids": list(partition_ids)}
+        try:
+            if sql.hold_off is not None:
+                await connection.execute(sql.hold_off)
+            rows = await database.rows(connection, sql.locked_checkpoints, values)
+        except Exception as error:
+            raise self._engine.runner.mapped(error) from error
+        return {row[0]: statements.checkpoint_of(scope, row) for row in rows}
+
+    async def write_in(
+        self,
+        connection: Connection,
+        checkpoint: Checkpoint,
+        *,
+        expected_sequence_number: int | AnyNumber | None = ANY,
+    ) -> None:
+        database, sql = self._database, self._sql
+        database.check_connection(connection)
+        checkpoint = replace(checkpoint, version=fresh_etag())
+        values = statements.checkpoint_values(checkpoint, self.writer)
+        alternatives = sql.expected_checkpoint
+        if isinstance(expected_sequence_number, AnyNumber):
+            alternatives = sql.forward_checkpoint
+        elif expected_sequence_number is None:
+            alternatives = sql.create_checkpoint
+        values["expected"] = expected_sequence_number
+        key = statements.row_values(checkpoint.scope, checkpoint.partition_id)
+        try:
+            if await database.write(connection, alternatives, values):
+                return
+            rows = await database.rows(connection, sql.checkpoint, key)
+        except Exception as error:
+            raise self._engine.runner.mapped(error) from error
+        raise StaleCheckpointError(
+            checkpoint.partition_id,
+            checkpoint.sequence_number or 0,
+            statements.checkpoint_of(checkpoint.scope, rows[0]).sequence_number if rows else None,
+            "roll the transaction back",
+        )
 
     @staticmethod
     async def _delete_rows(

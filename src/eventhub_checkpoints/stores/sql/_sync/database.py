@@ -1,9 +1,7 @@
 # Derived from _async/database.py by tools/unasync.py; edit that file.
 """Database of a SQL store: engine, tables, transactions and errors."""
 
-from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, TypeVar
 
 from sqlalchemy import TextClause
@@ -16,13 +14,11 @@ from eventhub_checkpoints._shared.settings import did_you_mean
 from eventhub_checkpoints.errors import (
     CheckpointStoreError,
     ConfigurationError,
-    StaleCheckpointError,
     StoreAccessError,
     StoreUnavailableError,
 )
-from eventhub_checkpoints.records import Checkpoint, Scope, fresh_etag
-from eventhub_checkpoints.stores._sync.base import ANY, AnyNumber, WritesInTransaction
-from eventhub_checkpoints.stores._sync.hooks import HookRunner, log
+from eventhub_checkpoints.records import Scope
+from eventhub_checkpoints.stores._sync.hooks import log
 from eventhub_checkpoints.stores.connections import (
     PASSWORD_TWICE,
     default_credential,
@@ -304,65 +300,3 @@ class SqlDatabase:
         if of_network or type(error).__module__.startswith("asyncpg."):
             return self._dialect.error(error, error, self.shown)
         return None
-
-
-class SqlTransactions(HookRunner, WritesInTransaction):
-    """Reads and writes on the caller's connection, which the caller commits or rolls back.
-
-    These writes do not depend on what the store knows of a partition (see `CheckpointGuard`): the
-    database compares the stored sequence number with the expected one. The caller also sets the
-    time limits.
-    """
-
-    @property
-    @abstractmethod
-    def database(self) -> SqlDatabase:
-        """Return the store's database; the connection must be to the same one."""
-
-    def read_in(
-        self, connection: Connection, scope: Scope, partition_ids: Sequence[str]
-    ) -> dict[str, Checkpoint]:
-        database, sql = self.database, self.database.statements
-        database.check_connection(connection)
-        values = statements.scope_values(scope) | {"partition_ids": list(partition_ids)}
-        try:
-            if sql.hold_off is not None:
-                connection.execute(sql.hold_off)
-            rows = database.rows(connection, sql.locked_checkpoints, values)
-        except Exception as error:
-            raise self._ours(error) from error
-        return {row[0]: statements.checkpoint_of(scope, row) for row in rows}
-
-    def write_in(
-        self,
-        connection: Connection,
-        checkpoint: Checkpoint,
-        *,
-        expected_sequence_number: int | AnyNumber | None = ANY,
-    ) -> None:
-        database, sql = self.database, self.database.statements
-        database.check_connection(connection)
-        checkpoint = replace(checkpoint, version=fresh_etag())
-        values = statements.checkpoint_values(checkpoint, self.writer)
-        alternatives = sql.expected_checkpoint
-        if isinstance(expected_sequence_number, AnyNumber):
-            alternatives = sql.forward_checkpoint
-        elif expected_sequence_number is None:
-            alternatives = sql.create_checkpoint
-        values["expected"] = expected_sequence_number
-        key = statements.row_values(checkpoint.scope, checkpoint.partition_id)
-        try:
-            if database.write(connection, alternatives, values):
-                return
-            rows = database.rows(connection, sql.checkpoint, key)
-        except Exception as error:
-            raise self._ours(error) from error
-        raise StaleCheckpointError(
-            checkpoint.partition_id,
-            checkpoint.sequence_number or 0,
-            statements.checkpoint_of(checkpoint.scope, rows[0]).sequence_number if rows else None,
-            "roll the transaction back",
-        )
-
-    def _ours(self, error: Exception) -> CheckpointStoreError:
-        return error if isinstance(error, CheckpointStoreError) else self.map_error(error)

@@ -155,5 +155,5 @@ class DeadLetters(SqlCheckpointStore):
     def run(self, work: Callable[..., T], args: tuple[Any, ...]) -> T:
         # Each time: SQLite would create a file that was deleted, without the table.
         self.database.require_database()
-        result: T = self._request(self.database.transact, work, *args)
+        result: T = self._engine.runner.request(self.database.transact, work, *args)
         return result
