@@ -16,6 +16,7 @@ from mutants_of_processes import FileRows, KeepsToItsProcess, LocksInMemoryOnly,
 from sound import MUTANTS
 
 from eventhub_checkpoints import CoalescingCheckpointStore, MemoryCheckpointStore, aio
+from eventhub_checkpoints._shared.wrapping import declares
 from eventhub_checkpoints.conformance import (
     CHECKS,
     Certificate,
@@ -160,8 +161,8 @@ def test_a_process_that_fails_in_the_race_fails_the_check_and_the_next_race_has_
 
 
 def test_a_coalescing_store_is_for_one_process_where_its_store_is(rows: FileRows) -> None:
-    assert CoalescingCheckpointStore(MemoryCheckpointStore()).for_one_process
-    assert not CoalescingCheckpointStore(SoundOnFile(rows)).for_one_process
+    for store, is_one in (MemoryCheckpointStore(), True), (SoundOnFile(rows), False):
+        assert declares(CoalescingCheckpointStore(store), "for_one_process") is is_one
 
 
 MODULE = """

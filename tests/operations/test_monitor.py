@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -32,12 +33,18 @@ class CountingAddress(HubAddress):
         return super().open_queries()
 
 
-class Store(SqlCheckpointStore):
+class Store:
     """Store that can be told to fail or to hang; counts its lists."""
 
     lists = 0
     failure: Exception | None = None
     gate: threading.Event | None = None
+
+    def __init__(self, store: SqlCheckpointStore) -> None:
+        self.store = store
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.store, name)
 
     def list_checkpoints(self, *scope, **options):
         self.lists += 1
@@ -45,7 +52,7 @@ class Store(SqlCheckpointStore):
             self.gate.wait()
         if self.failure:
             raise self.failure
-        return super().list_checkpoints(*scope, **options)
+        return self.store.list_checkpoints(*scope, **options)
 
 
 @pytest.fixture
@@ -57,8 +64,8 @@ def hub() -> Iterator[LocalHub]:
 
 @pytest.fixture
 def store(tmp_path) -> Iterator[Store]:
-    with Store(f"sqlite:///{tmp_path}/checkpoints.db", create_tables=True) as opened:
-        yield opened
+    with SqlCheckpointStore(f"sqlite:///{tmp_path}/checkpoints.db", create_tables=True) as opened:
+        yield Store(opened)
 
 
 @pytest.fixture
@@ -137,7 +144,7 @@ def test_what_cannot_be_read_is_unknown_until_it_can(watched, store, caplog) -> 
 
 def test_a_store_that_fails_does_not_hide_the_groups_of_another(watched, store, tmp_path) -> None:
     store.failure = StoreUnavailableError("the store is away")
-    with Store(f"sqlite:///{tmp_path}/other.db", create_tables=True) as other:
+    with SqlCheckpointStore(f"sqlite:///{tmp_path}/other.db", create_tables=True) as other:
         groups = [watched, replace(of_group(watched, "other"), store=other)]
         with Monitor(groups, interval=60) as monitor:
             eventually(lambda: all(status.polls for status in monitor.statuses))

@@ -210,11 +210,3 @@ def test_a_method_of_an_async_store_is_a_coroutine_function(name: str, wrapped: 
     assert inspect.isfunction(getattr(type(store), name))
     assert [*inspect.signature(method).parameters][: len(SCOPE)] == [*SCOPE]
     assert method.__doc__
-
-
-def test_a_subclass_can_override_and_extend_the_methods() -> None:
-    class Named(MemoryCheckpointStore):
-        def list_ownership(self, *names: Any, **kwargs: Any) -> Any:
-            return [*super().list_ownership(*names, **kwargs), names]
-
-    assert Named().list_ownership(*NAMES) == [NAMES]

@@ -3,7 +3,7 @@
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from backends import Backend
 from crashes.spark.cells import FEW, Job
 from crashes.spark.driver import go_on_together
 from crashes.spark.rounds import DRIVER_SECONDS, run_round
+from eventhub_checkpoints.base import Checkpoint, Conflict, Seen, Written
 from eventhub_checkpoints.memory import MemoryCheckpointStore
 from eventhub_checkpoints.receive import HubAddress
 from eventhub_checkpoints.spark import CheckpointPublisher
@@ -45,9 +46,9 @@ def test_no_driver_that_is_killed_loses_an_event_or_doubles_more_than_it_may(
 class SlowStore(MemoryCheckpointStore):
     """A store that is behind a query of quick batches."""
 
-    def update_checkpoint(self, checkpoint: Mapping[str, Any], **given: Any) -> None:
+    def write_checkpoint(self, checkpoint: Checkpoint, seen: str | Seen) -> Written | Conflict:
         time.sleep(0.3)
-        super().update_checkpoint(checkpoint, **given)
+        return super().write_checkpoint(checkpoint, seen)
 
 
 def test_a_batch_that_begins_with_a_flush_finds_the_one_before_in_the_store(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar, Self
 
+from eventhub_checkpoints._shared.wrapping import declares
 from eventhub_checkpoints.conformance.checks import CHECKS
 from eventhub_checkpoints.conformance.clients import Loop
 from eventhub_checkpoints.conformance.contract import (
@@ -121,7 +122,7 @@ def why_not_shown(check: Check, subject: Subject) -> str:
     if BASE in check.needs and not subject.client.is_on_base:
         return "the store is not on our base class"
     if PROCESSES in check.needs:
-        if getattr(subject.client.store, "for_one_process", False) is True:
+        if declares(subject.client.store, "for_one_process"):
             return ONE_PROCESS
         try:
             subject.racers.start()

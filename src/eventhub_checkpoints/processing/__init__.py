@@ -20,6 +20,5 @@ In `_async` (edited) and `_sync` (derived):
 - `client_callbacks`: what an EventProcessor passes to its client. `receive_loop`: running that
   client, and its handlers to their end.
 - `watchdog`: looks for stalled partitions in the background.
-- `wrapper_store`: what the stores that wrap another have in common. `start_position_store`: the one
-  that decides where the client starts.
+- `start_position_store`: the store that decides where the client starts.
 """

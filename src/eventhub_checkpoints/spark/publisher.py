@@ -27,6 +27,7 @@ from azure.eventhub import CheckpointStore
 
 from eventhub_checkpoints._shared.deadline import pause
 from eventhub_checkpoints._shared.secrets import quoted
+from eventhub_checkpoints._shared.wrapping import declares
 from eventhub_checkpoints.errors import (
     CheckpointStoreError,
     ConfigurationError,
@@ -92,7 +93,7 @@ class ForwardWriter:
         self._store = store
         self._scope = scope
         self._warned: set[str] = set()
-        self._on_stale = {"on_stale": "raise"} if getattr(store, "forward_only", False) else {}
+        self._on_stale = {"on_stale": "raise"} if declares(store, "forward_only") else {}
 
     def write(self, partition: str, event: LastEvent) -> None:
         """Write a checkpoint, or log and count that the store is ahead.

@@ -2,10 +2,11 @@
 
 The base class, in `_async` (edited) and `_sync` (derived):
 
-- `hooks`: the four methods that a backend implements, and the runner that calls them with time
-  limits, retries and error mapping.
-- `ownership`: list, claim, renew, release. `checkpoints`: list, update. `base`: the two together,
-  and what some stores can do besides.
+- `base`: the public class, with the SDK's four methods. `abilities`: what some stores can do
+  besides. `hooks`: the methods that a backend implements.
+- `engine`: what runs the hooks for a store. Its parts: `ownership` (list, claim, renew, release),
+  `checkpoints` (list, update, replace), and `runner`, which calls hooks with time limits, retries
+  and error mapping.
 
 Decisions of the base class, without I/O:
 

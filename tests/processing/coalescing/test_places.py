@@ -9,10 +9,11 @@ import pytest
 from eventhub_checkpoints import (
     CoalescingCheckpointStore,
     MemoryCheckpointStore,
-    StoreUnavailableError,
+    StoreAccessError,
     aio,
     every,
 )
+from eventhub_checkpoints._shared.wrapping import declares
 from forks import in_a_child
 from waiting import LIMIT, eventually
 
@@ -91,9 +92,10 @@ class Telling(aio.MemoryCheckpointStore):
 
     wrote: asyncio.Event
 
-    async def update_checkpoint(self, checkpoint: Any, **kwargs: Any) -> None:
-        await super().update_checkpoint(checkpoint, **kwargs)
+    async def write_checkpoint(self, checkpoint: Any, seen: Any) -> Any:
+        answer = await super().write_checkpoint(checkpoint, seen)
         self.wrote.set()
+        return answer
 
     async def written(self) -> None:
         """Wait for the next."""
@@ -134,11 +136,11 @@ def test_an_event_loop_that_was_left_with_a_write_under_way_keeps_nothing_back()
         hangs = True
         begun = asyncio.Event()
 
-        async def update_checkpoint(self, checkpoint: Any, **kwargs: Any) -> None:
+        async def write_checkpoint(self, checkpoint: Any, seen: Any) -> Any:
             if self.hangs:
                 self.begun.set()
                 await asyncio.Event().wait()
-            await super().update_checkpoint(checkpoint, **kwargs)
+            return await super().write_checkpoint(checkpoint, seen)
 
     below = Hanging()
     store = aio.CoalescingCheckpointStore(below, every(events=1))
@@ -184,7 +186,7 @@ def test_a_wrapper_in_a_wrapper_writes_all_the_same() -> None:
     below = MemoryCheckpointStore()
     inner = CoalescingCheckpointStore(below, every(events=10**6))
     outer = CoalescingCheckpointStore(inner, every(events=10**6))
-    assert outer.forward_only
+    assert declares(outer, "forward_only")
     outer.update_checkpoint(row(7))
     outer.close()
     inner.close()
@@ -193,10 +195,10 @@ def test_a_wrapper_in_a_wrapper_writes_all_the_same() -> None:
 
 def test_errors_of_the_store_below_are_the_callers_in_lists() -> None:
     class Away(MemoryCheckpointStore):
-        def list_checkpoints(self, *names: str, **kwargs: Any) -> Any:
-            raise StoreUnavailableError("no answer")
+        def read_checkpoints(self, scope: Any) -> Any:
+            raise StoreAccessError("no permission")
 
     store = CoalescingCheckpointStore(Away())
-    with pytest.raises(StoreUnavailableError):
+    with pytest.raises(StoreAccessError):
         store.list_checkpoints("ns", "orders", "$Default")
     store.close()

@@ -19,14 +19,61 @@ OWN = [
     *("list_ownership", "claim_ownership", "list_checkpoints", "update_checkpoint"),
 ]
 """The names of the base class that are no hooks, as the tutorial lists them."""
-FORMER = """
-    _call _claim_all _close_again _closed_error _closed_in _delete _examine _in_flight _interactive
-    _is_closing _is_let_go _is_open _is_own _is_unreachable _keywords _known _learn _list
-    _list_checkpoints _mapped _move _moving _opening _place _probe _process_id _ready _recognise
-    _refuse_stale _release _release_all _release_in_turn _releasing _remembered _replace _report
-    _reported _report_unreachable _request _rewind _rows _settle _state_lock _states _try_batch
-    _try_one _update _update_in_turn _verify _warn_of_owner _write _write_lock _write_locks
-""".split()
+FORMER = [
+    "_call",
+    "_claim_all",
+    "_close_again",
+    "_closed_error",
+    "_closed_in",
+    "_delete",
+    "_examine",
+    "_in_flight",
+    "_interactive",
+    "_is_closing",
+    "_is_let_go",
+    "_is_open",
+    "_is_own",
+    "_is_unreachable",
+    "_keywords",
+    "_known",
+    "_learn",
+    "_list",
+    "_list_checkpoints",
+    "_mapped",
+    "_move",
+    "_moving",
+    "_opening",
+    "_place",
+    "_probe",
+    "_process_id",
+    "_ready",
+    "_recognise",
+    "_refuse_stale",
+    "_release",
+    "_release_all",
+    "_release_in_turn",
+    "_releasing",
+    "_remembered",
+    "_replace",
+    "_report",
+    "_reported",
+    "_report_unreachable",
+    "_request",
+    "_rewind",
+    "_rows",
+    "_settle",
+    "_state_lock",
+    "_states",
+    "_try_batch",
+    "_try_one",
+    "_update",
+    "_update_in_turn",
+    "_verify",
+    "_warn_of_owner",
+    "_write",
+    "_write_lock",
+    "_write_locks",
+]
 """Names that helpers of a store are likely to have."""
 
 
@@ -68,7 +115,9 @@ def test_so_is_one_that_inherits_it_from_a_class_of_its_own() -> None:
 )
 def test_the_methods_of_an_ability_are_the_stores_that_declare_it(ability: Any, name: str) -> None:
     type("Mine", (base.BaseCheckpointStore,), {name: lambda self: 5})
-    with pytest.raises(ConfigurationError, match=f"Mine redefines {name}, which is {ability.__name__}'s"):
+    with pytest.raises(
+        ConfigurationError, match=f"Mine redefines {name}, which is {ability.__name__}'s"
+    ):
         type("Mine", (ability, base.BaseCheckpointStore), {name: lambda self: 5})
 
 
@@ -85,7 +134,9 @@ def test_an_own_attribute_by_the_name_of_one_of_the_base_class_is_refused() -> N
     for name in ("counters", "writer", "_engine"):
         with pytest.raises(AttributeError, match=f"property '{name}' .* has no setter"):
             setattr(MemoryCheckpointStore(), name, {})
-    with pytest.raises(ConfigurationError, match="settings is .*; expected the settings of a store"):
+    with pytest.raises(
+        ConfigurationError, match=r"settings is .*; expected the settings of a store"
+    ):
         MemoryCheckpointStore().settings = {}  # type: ignore[assignment]
 
 

@@ -1,13 +1,13 @@
 """Sink that records which event came in which batch, and waits where it is to be killed."""
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from pyspark.sql import Row
 from sqlalchemy import Connection, NullPool, create_engine, text
 
 from crashes.spark.cells import Job, Moment
+from eventhub_checkpoints.base import Checkpoint, Conflict, Seen, Written
 from eventhub_checkpoints.sql import SqlCheckpointStore
 
 
@@ -20,13 +20,13 @@ class SlowStore(SqlCheckpointStore):
 
     left: int | None = None
 
-    def update_checkpoint(self, checkpoint: Mapping[str, Any], **unknown: Any) -> None:
+    def write_checkpoint(self, checkpoint: Checkpoint, seen: str | Seen) -> Written | Conflict:
         """Store the checkpoint, or never return."""
         if self.left == 0:
             threading.Event().wait()
         if self.left is not None:
             self.left -= 1
-        super().update_checkpoint(checkpoint, **unknown)
+        return super().write_checkpoint(checkpoint, seen)
 
 
 class Recorder:

@@ -14,6 +14,7 @@ from eventhub_checkpoints._shared._async.client_check import ClosingContext, own
 from eventhub_checkpoints._shared._async.compat import place
 from eventhub_checkpoints._shared.per_process import PerProcess
 from eventhub_checkpoints._shared.settings import require
+from eventhub_checkpoints._shared.wrapping import require_wrappable
 from eventhub_checkpoints.errors import StaleCheckpointError, StoreUnavailableError
 from eventhub_checkpoints.processing._async.checkpoint_writer import (
     NAMES,
@@ -22,7 +23,6 @@ from eventhub_checkpoints.processing._async.checkpoint_writer import (
     SessionProgress,
     log,
 )
-from eventhub_checkpoints.processing._async.wrapper_store import WrapperStore
 from eventhub_checkpoints.processing.policy import Due, Policy, every
 from eventhub_checkpoints.processing.statistics import PartitionStats, Tally, by_partition
 from eventhub_checkpoints.processing.watermark import Latest, Position
@@ -197,7 +197,7 @@ class WriteBuffer(CheckpointWriter):
             return session.progress.instead(due, time.monotonic()) is not None
 
 
-class CoalescingCheckpointStore(ClosingContext, WrapperStore):
+class CoalescingCheckpointStore(ClosingContext, CheckpointStore):
     """Checkpoint store that accepts a checkpoint for every event, and writes the newest when due.
 
     It wraps another store. A handler that calls `partition_context.update_checkpoint(event)` for
@@ -232,7 +232,8 @@ class CoalescingCheckpointStore(ClosingContext, WrapperStore):
         unhealthy_after: float = 60.0,
     ) -> None:
         require("policy", policy, isinstance(policy, Policy), "a policy such as every(seconds=5)")
-        super().__init__(store)
+        require_wrappable(self, store)
+        self.store = store
         self._write_timeout = write_timeout
         self._make_buffer = partial(
             WriteBuffer, policy, store, write_timeout, on_error, unhealthy_after

@@ -25,9 +25,9 @@ from eventhub_checkpoints._shared.client import (
 )
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints._shared.start_position import client_position
+from eventhub_checkpoints._shared.wrapping import require_wrappable
 from eventhub_checkpoints.processing import start_position
 from eventhub_checkpoints.processing._async.receive_loop import to_the_end
-from eventhub_checkpoints.processing._async.wrapper_store import WrapperStore
 from eventhub_checkpoints.processing.options import Options, require_start
 from eventhub_checkpoints.processing.start_position import StartChoice, Stored
 from eventhub_checkpoints.records import RELEASED, Scope, SequenceOffset
@@ -226,7 +226,7 @@ class PositionValidator:
             return None
 
 
-class StartPositionStore(WrapperStore):
+class StartPositionStore(CheckpointStore):
     """Shows a client only the saved positions at which it is to start.
 
     Attributes:
@@ -242,7 +242,8 @@ class StartPositionStore(WrapperStore):
     """
 
     def __init__(self, store: CheckpointStore, options: Options, partitions: Partitions) -> None:
-        super().__init__(store)
+        require_wrappable(self, store)
+        self.store = store
         self._options = options
         self._partitions = partitions
         self._starts: dict[str, Any] = {}

@@ -15,6 +15,7 @@ from azure.eventhub.aio import CheckpointStore
 from eventhub_checkpoints._shared._async.background import Background
 from eventhub_checkpoints._shared._async.client_check import called, check_callable
 from eventhub_checkpoints._shared.settings import SECONDS, is_seconds, require
+from eventhub_checkpoints._shared.wrapping import layers
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.processing._async.receive_loop import (
     ONE_THREAD,
@@ -59,11 +60,9 @@ def store_that_reopens(store: CheckpointStore) -> Any:
     Raises:
         ConfigurationError: there is none.
     """
-    below: Any = store
-    while below is not None:
-        if callable(getattr(below, "reopen", None)):
-            return below
-        below = getattr(below, "store", None)
+    for layer in layers(store):
+        if callable(getattr(layer, "reopen", None)):
+            return layer
     raise ConfigurationError(
         "on_stall is 'reopen', and the client's store is not one of this package, which alone can "
         "have the client open a partition again: use such a store, or an EventProcessor that is "

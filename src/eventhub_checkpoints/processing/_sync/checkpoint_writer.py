@@ -22,6 +22,7 @@ from eventhub_checkpoints._shared._sync.client_check import check_store
 from eventhub_checkpoints._shared._sync.compat import within
 from eventhub_checkpoints._shared.deadline import seconds_left
 from eventhub_checkpoints._shared.settings import require, require_seconds
+from eventhub_checkpoints._shared.wrapping import declares
 from eventhub_checkpoints.processing import statistics
 from eventhub_checkpoints.processing.policy import Due, Policy
 from eventhub_checkpoints.processing.stall import Since, Stall
@@ -200,7 +201,7 @@ class CheckpointWriter:
         require_seconds("unhealthy_after", unhealthy_after)
         check_store(store)
         require("on_error", on_error, callables.is_callback(on_error), "None, or a plain function")
-        self.goes_forward_only = bool(getattr(store, "forward_only", False))
+        self.goes_forward_only = declares(store, "forward_only")
         self._store = store
         # A third-party store may pass unknown keyword arguments on to its driver.
         self._stale = {"on_stale": "raise"} if self.goes_forward_only else {}

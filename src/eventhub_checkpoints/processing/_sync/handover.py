@@ -15,11 +15,11 @@ from azure.eventhub import CheckpointStore, PartitionContext
 from eventhub_checkpoints._shared._sync.client_check import check_store, own_client_only
 from eventhub_checkpoints._shared.per_process import PerProcess
 from eventhub_checkpoints._shared.settings import require_seconds
+from eventhub_checkpoints._shared.wrapping import innermost, require_wrappable
 from eventhub_checkpoints.errors import InvalidRecordError
 from eventhub_checkpoints.processing._sync.coalescing import CoalescingCheckpointStore
 from eventhub_checkpoints.processing._sync.receive_loop import to_the_end
 from eventhub_checkpoints.processing._sync.session import names_of
-from eventhub_checkpoints.processing._sync.wrapper_store import WrapperStore
 from eventhub_checkpoints.processing.handover import Answer, GroupHandover, Wish
 from eventhub_checkpoints.records import RELEASED, Scope, checked_row, checked_rows
 
@@ -76,7 +76,7 @@ def is_handing_over(store: object, partition_context: PartitionContext) -> bool:
     return isinstance(store, HandoverStore) and store.is_handing_over(*names_of(partition_context))
 
 
-class HandoverStore(WrapperStore):
+class HandoverStore(CheckpointStore):
     """Checkpoint store that asks the owner of a partition for it, instead of taking it.
 
     It wraps another store, and has to be the outermost: `checkpoint_store=HandoverStore(store,
@@ -111,7 +111,8 @@ class HandoverStore(WrapperStore):
     def __init__(self, store: CheckpointStore, *, expires_after: float) -> None:
         check_store(store)
         require_seconds("expires_after", expires_after)
-        super().__init__(store)
+        require_wrappable(self, store)
+        self.store = store
         self.expires_after = expires_after
         self._is_quick = isinstance(store, CoalescingCheckpointStore)
         self._groups = PerProcess(Groups)
@@ -164,7 +165,7 @@ class HandoverStore(WrapperStore):
 
     def _list_wishes(self, scope: Scope) -> Rows | None:
         try:
-            return list(self.innermost.list_ownership(*scope.wishes))
+            return list(innermost(self.store).list_ownership(*scope.wishes))
         except Exception as error:
             # Renewals must go on, and without the wishes nobody may be taken from.
             log.warning("the wishes of consumer group %s cannot be listed: %r", scope, error)
@@ -243,7 +244,7 @@ class HandoverStore(WrapperStore):
 
     def _ask(self, wishes: Rows) -> None:
         try:
-            self.innermost.claim_ownership(wishes)
+            innermost(self.store).claim_ownership(wishes)
         except Exception as error:
             asked = ", ".join(wish["partition_id"] for wish in wishes if wish["owner_id"])
             if asked:
@@ -276,6 +277,17 @@ class HandoverStore(WrapperStore):
                         for row in mine
                     ]
                 )
+
+    def list_checkpoints(
+        self,
+        fully_qualified_namespace: str,
+        eventhub_name: str,
+        consumer_group: str,
+        **kwargs: Any,
+    ) -> Iterable[dict[str, Any]]:
+        """Return all checkpoints of a consumer group."""
+        names = fully_qualified_namespace, eventhub_name, consumer_group
+        return self.store.list_checkpoints(*names, **kwargs)
 
     def update_checkpoint(self, checkpoint: Mapping[str, Any], **kwargs: Any) -> None:
         """Store how far a partition was processed.
