@@ -1,5 +1,7 @@
 """Names of the base class, as a custom store may and may not use them."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,10 +16,10 @@ from eventhub_checkpoints.stores._sync.hooks import Hooks
 
 SCOPE = Scope("orders.servicebus.windows.net", "orders", "$Default")
 HOOKS = [name for name in vars(Hooks) if not name.startswith("_")]
-OWN = [
-    *("_engine", "settings", "counters", "writer", "create", "verify", "examine", "reopen"),
-    *("list_ownership", "claim_ownership", "list_checkpoints", "update_checkpoint"),
-]
+PAGE = Path(__file__).parents[3] / "docs" / "custom-store.md"
+SECTION = PAGE.read_text().partition("## Names")[2].partition("\n## ")[0]
+ROWS = [line.split("|")[1] for line in SECTION.splitlines() if line.startswith("| `")]
+OWN = [name for row in ROWS for name in re.findall(r"`(\w+)`", row)]
 """The names of the base class that are no hooks, as the tutorial lists them."""
 FORMER = [
     "_call",
