@@ -1,9 +1,9 @@
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
+from client_threads import wait_for_clients
 from eventhub_checkpoints.localhub import LocalHub
 from eventhub_checkpoints.receive import HubAddress
 from eventhub_checkpoints.receive.address import Stream
@@ -13,15 +13,6 @@ from prompt_client import prompt_client
 from waiting import LIMIT
 
 __all__ = ["prompt_client"]
-
-THREADS = ("receive-", "_load_balancing")
-
-
-def wait_for_clients() -> None:
-    """Connections are closed in the background; they must not meet a hub that has stopped."""
-    for thread in threading.enumerate():
-        if any(name in thread.name for name in THREADS):
-            thread.join(LIMIT)
 
 
 @pytest.fixture(scope="module")

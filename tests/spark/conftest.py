@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import spark_runs
+from client_threads import wait_for_clients
 from eventhub_checkpoints.localhub import LocalHub
 from eventhub_checkpoints.receive import HubAddress
 from eventhub_checkpoints.spark.sink.writer import SENDERS
@@ -93,6 +94,7 @@ def no_connection_is_kept() -> Iterator[None]:
     yield
     CONNECTIONS.close()
     SENDERS.close()
+    wait_for_clients()
 
 
 @pytest.fixture

@@ -1,20 +1,16 @@
 import asyncio
 import gc
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from client_threads import wait_for_clients
 from eventhub_checkpoints import Scope, aio, arrow, open_store
 from eventhub_checkpoints.aio import arrow as aio_arrow
 from eventhub_checkpoints.localhub import LocalHub
 from eventhub_checkpoints.receive import HubAddress
-from waiting import LIMIT
-
-NAMES = ("read-batches", "receive-", "_load_balancing")
-"""Of every thread that reading makes; the client's own end in the background."""
 
 
 class Sync:
@@ -115,9 +111,7 @@ class Kept:
 def server() -> Iterator[LocalHub]:
     with LocalHub({"orders": 3}) as running:
         yield running
-        for thread in threading.enumerate():
-            if any(name in thread.name for name in NAMES):
-                thread.join(LIMIT)
+        wait_for_clients()
     # The client leaves the socket of a broken connection to the collector.
     gc.collect()
 
