@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from importlib.metadata import entry_points, files, version
+from importlib.metadata import files, version
 from itertools import chain
 from pathlib import Path
 from types import ModuleType
@@ -174,14 +174,6 @@ def test_the_api_page_has_every_public_name_once_where_users_import_it() -> None
         r"^::: .*\n    options:\n      heading: (.*)$", r"::: \1", page, flags=re.MULTILINE
     )
     assert sorted(re.findall(r"^::: (.*)$", page, re.MULTILINE)) == sorted(documented_names())
-
-
-@pytest.mark.parametrize("module", [eventhub_checkpoints, aio], ids=lambda module: module.__name__)
-def test_help_of_open_store_names_every_scheme(module: ModuleType) -> None:
-    group = "eventhub_checkpoints.aio_stores" if module is aio else "eventhub_checkpoints.stores"
-    text = inspect.getdoc(module.open_store) or ""
-    schemes = {entry.name for entry in entry_points(group=group)}
-    assert {scheme for scheme in schemes if f"`{scheme}:" not in text} == set()
 
 
 ERRORS = [
