@@ -80,7 +80,7 @@ def opened(
         )
     scheme, colon, rest = url.partition(":")
     added = entry_points(group=group)
-    if colon and (entry := entry_of(added, scheme.lower()) or entry_of(added, scheme_of(url))):
+    if colon and (entry := _entry_of(added, scheme.lower()) or _entry_of(added, scheme_of(url))):
         return entry.load()(url, credential=credential, **settings)
     if all(part.isidentifier() for path in (scheme, rest) for part in path.split(".")):
         keywords = {} if credential is None else {"credential": credential}
@@ -91,7 +91,7 @@ def opened(
     )
 
 
-def entry_of(added: "EntryPoints", scheme: str) -> "EntryPoint | None":
+def _entry_of(added: "EntryPoints", scheme: str) -> "EntryPoint | None":
     """Return the entry point of a scheme, None if there is none.
 
     Raises:
