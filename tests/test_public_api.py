@@ -18,6 +18,7 @@ import pytest
 
 import eventhub_checkpoints
 from eventhub_checkpoints import aio, errors
+from eventhub_checkpoints.stores.backends import BACKENDS
 
 PACKAGE = Path(eventhub_checkpoints.__file__).parent
 API_PAGE = Path(__file__).resolve().parent.parent / "docs" / "api.md"
@@ -128,10 +129,7 @@ def test_the_version_is_the_distributions() -> None:
 
 IMPORTED_FROM = [
     "",
-    ".blob",
-    ".sql",
-    ".redis",
-    ".cassandra",
+    *(f".{backend.name}" for backend in BACKENDS),
     ".checkpointer",
     ".processor",
     ".dead_letters",

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.stores.backends import BACKENDS
 from eventhub_checkpoints.stores.configuration import read_configuration
 
 SECRET = "c2VjcmV0"
@@ -97,7 +98,8 @@ def test_a_table_beside_the_stores_keys_is_an_unknown_key() -> None:
     assert said.startswith("checkpoints is not a setting; known are ")
 
 
-TYPES = "Memory, AzureBlob, Sql, Redis, Cassandra or the path package.module.Class"
+NAMES = [backend.type_name for backend in BACKENDS]
+TYPES = f"{', '.join(NAMES)} or the path package.module.Class"
 
 
 @pytest.mark.parametrize(
@@ -107,8 +109,7 @@ TYPES = "Memory, AzureBlob, Sql, Redis, Cassandra or the path package.module.Cla
         ({"backendType": ""}, f"backendType is missing; expected {TYPES}"),
         (
             {"backendType": "Casandra"},
-            "backendType is 'Casandra'; expected Cassandra, Memory, AzureBlob, Sql, Redis or the "
-            "path package.module.Class",
+            "backendType is 'Casandra'; expected Cassandra, Memory, AzureBlob, Sql, Redis",
         ),
         ({"backendType": "CosmosDbSql"}, "backendType is 'CosmosDbSql'; expected Memory, "),
         ({"backendType": "my store.Class"}, "backendType is 'my store.Class'; expected "),
