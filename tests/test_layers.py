@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import eventhub_checkpoints
+from eventhub_checkpoints.stores import backends
 from waiting import LIMIT
 
 PACKAGE = "eventhub_checkpoints"
@@ -80,7 +81,7 @@ BACKENDS = {
     "cassandra": {"cassandra"},
 }
 """The drivers of each backend, for the modules in its folder of `stores`."""
-BACKEND_MODULE = re.compile(r"stores\.(?:legacy\.)?(blob|sql|redis|cassandra)(?:\.\w+)*")
+BACKEND_MODULE = re.compile(rf"stores\.(?:legacy\.)?({'|'.join(BACKENDS)})(?:\.\w+)*")
 WITHOUT_IO = re.compile(r"(?:_shared|stores|processing)(?:\.\w+)*")
 """Outside of `_async` and `_sync`, what these decide needs no client and no driver."""
 ARROW_MODULES = {"receive.batches", "send.arrow"}
@@ -264,6 +265,21 @@ def test_imports_go_one_way() -> None:
             if aim != origin and aim not in ARROWS[origin]:
                 wrong.append(f"{arrow} ({origin} -> {aim})")
     assert not wrong, "the design allows none of these:\n" + "\n".join(wrong)
+
+
+def test_only_the_public_module_of_a_backend_imports_its_folder() -> None:
+    names = [backend.name for backend in backends.BACKENDS]
+    folder = re.compile(rf"stores\.({'|'.join(names)})\b")
+    wrong = []
+    for arrow in ALL:
+        target = folder.match(own(arrow) or "")
+        if target and not arrow.is_for_types:
+            name = target[1]
+            inside = rf"(?:aio\.)?{name}|stores\.{name}\b.*|stores\.legacy\.{name}"
+            if not re.fullmatch(inside, arrow.module):
+                wrong.append(str(arrow))
+    assert not wrong, "a backend is reached by entry point:\n" + "\n".join(wrong)
+    assert BACKENDS.keys() == set(names) - {"memory"}
 
 
 def test_the_variants_are_strangers() -> None:

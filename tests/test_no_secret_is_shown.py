@@ -23,6 +23,7 @@ from eventhub_checkpoints import MemoryCheckpointStore, PartitionProcessor, Scop
 from eventhub_checkpoints._shared.settings import StoreSettings
 from eventhub_checkpoints.errors import InvalidCheckpointError, InvalidRecordError, PoisonError
 from eventhub_checkpoints.localhub import LocalHub
+from eventhub_checkpoints.stores.backends import BACKENDS
 
 pytestmark = pytest.mark.waits
 
@@ -40,11 +41,11 @@ SECRETS = [
     f"c2VjcmV0{MARK}c2VjcmV0c2VjcmV0c2VjcmV0c2VjcmV0c2U=",
 ]
 MODULES = [
-    *("", ".registry", ".memory", ".blob", ".sql", ".redis", ".cassandra"),
+    *("", ".registry", ".aio", ".aio.registry"),
+    *(f"{package}.{backend.name}" for package in ("", ".aio") for backend in BACKENDS),
     *(".checkpointer", ".coalescing", ".processor", ".abilities", ".localhub"),
-    *(".aio", ".aio.registry", ".aio.memory", ".aio.blob", ".aio.sql", ".aio.redis"),
     *(".dead_letters", ".aio.dead_letters"),
-    *(".aio.cassandra", ".aio.checkpointer", ".aio.coalescing", ".aio.processor"),
+    *(".aio.checkpointer", ".aio.coalescing", ".aio.processor"),
 ]
 NOT_MADE = {
     *("CheckpointManager", "PartitionProcessor", "Ticket", "Apart", "PartitionStats", "Position"),

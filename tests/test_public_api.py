@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from importlib.metadata import entry_points, files, version
+from importlib.metadata import files, version
 from itertools import chain
 from pathlib import Path
 from types import ModuleType
@@ -18,6 +18,7 @@ import pytest
 
 import eventhub_checkpoints
 from eventhub_checkpoints import aio, errors
+from eventhub_checkpoints.stores.backends import BACKENDS
 
 PACKAGE = Path(eventhub_checkpoints.__file__).parent
 API_PAGE = Path(__file__).resolve().parent.parent / "docs" / "api.md"
@@ -128,10 +129,7 @@ def test_the_version_is_the_distributions() -> None:
 
 IMPORTED_FROM = [
     "",
-    ".blob",
-    ".sql",
-    ".redis",
-    ".cassandra",
+    *(f".{backend.name}" for backend in BACKENDS),
     ".checkpointer",
     ".processor",
     ".dead_letters",
@@ -174,14 +172,6 @@ def test_the_api_page_has_every_public_name_once_where_users_import_it() -> None
         r"^::: .*\n    options:\n      heading: (.*)$", r"::: \1", page, flags=re.MULTILINE
     )
     assert sorted(re.findall(r"^::: (.*)$", page, re.MULTILINE)) == sorted(documented_names())
-
-
-@pytest.mark.parametrize("module", [eventhub_checkpoints, aio], ids=lambda module: module.__name__)
-def test_help_of_open_store_names_every_scheme(module: ModuleType) -> None:
-    group = "eventhub_checkpoints.aio_stores" if module is aio else "eventhub_checkpoints.stores"
-    text = inspect.getdoc(module.open_store) or ""
-    schemes = {entry.name for entry in entry_points(group=group)}
-    assert {scheme for scheme in schemes if f"`{scheme}:" not in text} == set()
 
 
 ERRORS = [

@@ -1,8 +1,9 @@
 """Stores by URL: every form, every way to be wrong, and schemes that others add."""
 
 import asyncio
+import importlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,11 @@ CHECKPOINT = dict(
 
 Open = Callable[..., Any]
 BOTH: list[Any] = [open_store, aio.open_store]
+CONSUL = {
+    "eventhub_checkpoints.stores": "consul = consul_store:Store",
+    "eventhub_checkpoints.aio_stores": "consul = consul_store:AioStore",
+}
+"""The entry points of a distribution, by group."""
 
 
 def a_factory(**settings: Any) -> MemoryCheckpointStore:
@@ -51,16 +57,20 @@ def factories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return name
 
 
+def install(folder: Path, name: str, points: Mapping[str, str]) -> None:
+    """Add the metadata of a distribution, with an entry point in each group."""
+    info = folder / f"{name.replace('-', '_')}-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    lines = [f"[{group}]\n{point}\n" for group, point in points.items()]
+    (info / "entry_points.txt").write_text("".join(lines))
+    importlib.invalidate_caches()
+
+
 @pytest.fixture
 def consul(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An installed distribution of somebody else, with a scheme for each variant."""
-    info = tmp_path / "consul_store-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: consul-store\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text(
-        "[eventhub_checkpoints.stores]\nconsul = consul_store:Store\n"
-        "[eventhub_checkpoints.aio_stores]\nconsul = consul_store:AioStore\n"
-    )
+    install(tmp_path, "consul-store", CONSUL)
     (tmp_path / "consul_store.py").write_text(
         "from eventhub_checkpoints import MemoryCheckpointStore, aio\n"
         "class Store(MemoryCheckpointStore):\n"
@@ -214,7 +224,6 @@ def test_an_unknown_scheme_lists_the_known_ones(open_it: Open, url: str) -> None
     [
         (f"postgres://me:{SECRET}@host/db", "postgresql"),
         ("postgesql://host/db", "postgresql"),
-        ("postgresql+psycopgg://host/db", "postgresql+psycopg"),
         ("redis-s://host:6379", "rediss"),
         ("sqlite3:///file.db", "sqlite"),
         ("casandra://host/keyspace", "cassandra"),
@@ -235,7 +244,6 @@ def test_a_scheme_with_a_typing_error_is_answered_with_the_nearest_first(
 @pytest.mark.parametrize(
     ("url", "meant"),
     [
-        (f"mssql://me:{SECRET}@host/db", "postgresql://USER:PASSWORD@HOST/DATABASE"),
         (f"postgres://me:{SECRET}@host/db", "postgresql://USER:PASSWORD@HOST/DATABASE"),
         ("data/checkpoints.db", "sqlite:///data/checkpoints.db"),
         ("/data/checkpoints.db", "sqlite:////data/checkpoints.db"),
@@ -249,6 +257,22 @@ def test_a_url_of_another_program_is_answered_with_what_was_meant(
         open_it(url)
     assert str(failure.value).endswith(f"and package.module:factory; did you mean {meant}?")
     assert SECRET not in str(failure.value)
+
+
+@pytest.mark.parametrize("open_it", BOTH)
+def test_a_database_without_a_store_is_told_without_the_name_of_a_similar_one(
+    open_it: Open,
+) -> None:
+    said = r"^'mssql://host/db' names no store; known are cassandra:, .*; there is no store for SQL"
+    with pytest.raises(ConfigurationError, match=said) as failure:
+        open_it(f"mssql://me:{SECRET}@host/db")
+    assert SECRET not in str(failure.value)
+
+
+@pytest.mark.parametrize("open_it", BOTH)
+def test_a_driver_that_the_store_does_not_have_is_answered_by_the_store(open_it: Open) -> None:
+    with pytest.raises(ConfigurationError, match=r"cannot be used by the .*; it takes postgres"):
+        open_it("postgresql+psycopgg://host/db")
 
 
 @pytest.mark.parametrize("open_it", BOTH)
@@ -296,6 +320,38 @@ def test_a_secret_is_not_in_the_stores_own_text() -> None:
 def test_another_distribution_adds_a_scheme(open_it: Open) -> None:
     store = open_it("consul://host/prefix", credential="token", write_timeout=1)
     assert store.opened == ("consul://host/prefix", "token", {"write_timeout": 1})
+
+
+@pytest.mark.usefixtures("consul")
+@pytest.mark.parametrize("open_it", BOTH)
+def test_a_transport_behind_a_plus_leaves_the_service(open_it: Open) -> None:
+    assert open_it("consul+https://host/prefix").opened[0] == "consul+https://host/prefix"
+
+
+@pytest.mark.usefixtures("consul")
+@pytest.mark.parametrize("open_it", BOTH)
+def test_an_entry_point_for_the_whole_scheme_is_preferred(open_it: Open, tmp_path: Path) -> None:
+    install(tmp_path, "other", dict.fromkeys(CONSUL, "consul+https = other_store:Store"))
+    with pytest.raises(ModuleNotFoundError, match="other_store"):
+        open_it("consul+https://host/prefix")
+
+
+@pytest.mark.usefixtures("consul")
+@pytest.mark.parametrize("open_it", BOTH)
+@pytest.mark.parametrize("scheme", ["consul", "redis"])
+def test_a_scheme_of_two_packages_is_refused(open_it: Open, tmp_path: Path, scheme: str) -> None:
+    install(tmp_path, "other", dict.fromkeys(CONSUL, f"{scheme} = other_store:Store"))
+    said = rf"several packages add the scheme {scheme}: .*other \(other_store:Store\).* uninstall"
+    with pytest.raises(ConfigurationError, match=said):
+        open_it(f"{scheme}://host")
+    assert open_it("memory:") is not None
+
+
+@pytest.mark.usefixtures("consul")
+@pytest.mark.parametrize("open_it", BOTH)
+def test_two_packages_may_add_the_same_factory(open_it: Open, tmp_path: Path) -> None:
+    install(tmp_path, "other", CONSUL)
+    assert open_it("consul://host").opened[0] == "consul://host"
 
 
 @pytest.mark.usefixtures("consul")

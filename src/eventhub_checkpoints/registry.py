@@ -3,22 +3,28 @@
 The scheme of a URL selects an entry point of the group `eventhub_checkpoints.stores` (or
 `eventhub_checkpoints.aio_stores`); other distributions can add entry points. The name is the
 scheme, the value a callable that takes `(url, *, credential=None, **settings)` and returns a store.
+A scheme such as `postgresql+asyncpg`, if no entry point has it, selects that of `postgresql`.
 """
 
 import importlib
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from inspect import iscoroutine, iscoroutinefunction
 from operator import attrgetter
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from eventhub_checkpoints._shared.secrets import holds_secret, masked, quoted
-from eventhub_checkpoints._shared.settings import did_you_mean, nearest_first
+from eventhub_checkpoints._shared.settings import nearest_first
 from eventhub_checkpoints.abilities import FullCheckpointStore
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.stores._sync.hooks import log
+from eventhub_checkpoints.stores.backends import BLOB, UNSUPPORTED, scheme_of
 from eventhub_checkpoints.stores.configuration import expected_types, read_configuration
+from eventhub_checkpoints.stores.suggestions import did_you_mean
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint, EntryPoints
 
 GROUP = "eventhub_checkpoints.stores"
 METHODS = ("list_ownership", "claim_ownership", "list_checkpoints", "update_checkpoint")
@@ -32,22 +38,9 @@ def open_store(
 
     Args:
         url: a URL, or a mapping with `backendType` and other keys (see the page on configuration).
-            The scheme of the URL selects the store:
-
-            - `memory:` or `memory:NAME`: this process's memory. Needs no extra.
-            - `https://ACCOUNT.blob.core.windows.net/CONTAINER[?SAS]`: Blob Storage; with `http:`
-              an emulator, `http://127.0.0.1:PORT/devstoreaccount1/CONTAINER`. Extra `blob`.
-            - `sqlite:///FILE`: SQLite; also `sqlite+pysqlite:` and `sqlite+aiosqlite:`. Extra
-              `sql`.
-            - `postgresql://USER:PASSWORD@HOST/DATABASE`: PostgreSQL; also `postgresql+psycopg:`
-              and `postgresql+asyncpg:` (async only). Extra `postgres`.
-            - `mysql://USER:PASSWORD@HOST/DATABASE` or `mariadb:`: MySQL and MariaDB; also
-              `mysql+pymysql:`, `mysql+aiomysql:`, `mariadb+pymysql:` and `mariadb+aiomysql:`.
-              Extra `mysql`.
-            - `redis://HOST[:PORT][/DATABASE]`, with TLS `rediss:`: Redis. Extra `redis`.
-            - `cassandra://HOST[,HOST]/KEYSPACE`: Cassandra. Extra `cassandra`.
-            - any scheme that another installed package adds.
-            - `package.module:factory`: a callable without arguments.
+            The scheme of the URL selects the store: `memory:`, `sqlite:///FILE` and so on, as the
+            page on stores lists them; a scheme that another installed package adds; or
+            `package.module:factory`, a callable without arguments.
         credential: for the backend; see `from_url` of the store.
         **settings: passed to the store; see `StoreSettings`.
 
@@ -82,21 +75,39 @@ def opened(
         question = "is it a store already" if is_store else "is the environment variable set"
         raise ConfigurationError(
             f"the store URL is {'empty' if url == '' else type_name}; expected a string such as "
-            "https://ACCOUNT.blob.core.windows.net/CONTAINER, or a mapping with backendType; "
+            f"{BLOB.schemes['https'].form}, or a mapping with backendType; "
             f"{question}?{did_you_mean(url)}"
         )
     scheme, colon, rest = url.partition(":")
-    factories = {entry.name: entry for entry in entry_points(group=group)}
-    if colon and scheme.lower() in factories:
-        factory = factories[scheme.lower()].load()
-        return factory(url, credential=credential, **settings)
+    added = entry_points(group=group)
+    if colon and (entry := _entry_of(added, scheme.lower()) or _entry_of(added, scheme_of(url))):
+        return entry.load()(url, credential=credential, **settings)
     if all(part.isidentifier() for path in (scheme, rest) for part in path.split(".")):
         keywords = {} if credential is None else {"credential": credential}
-        factory = _factory(scheme, rest, quoted(url), known(factories, scheme))
+        factory = _factory(scheme, rest, quoted(url), known(added.names, scheme))
         return _called(url, factory, keywords | settings)
     raise ConfigurationError(
-        f"{quoted(shown(url))} names no store; {known(factories, scheme)}{did_you_mean(url)}"
+        f"{quoted(shown(url))} names no store; {known(added.names, scheme)}{did_you_mean(url)}"
     )
+
+
+def _entry_of(added: "EntryPoints", scheme: str) -> "EntryPoint | None":
+    """Return the entry point of a scheme, None if there is none.
+
+    Raises:
+        ConfigurationError: several packages have one, for different factories.
+    """
+    entries = {entry.value: entry for entry in added.select(name=scheme)}
+    if len(entries) > 1:
+        origins = " and ".join(
+            f"{entry.dist.name} ({value})" if entry.dist else value
+            for value, entry in sorted(entries.items())
+        )
+        raise ConfigurationError(
+            f"several packages add the scheme {scheme}: {origins}; uninstall all but one, or pass "
+            "package.module:factory"
+        )
+    return next(iter(entries.values()), None)
 
 
 def configured(
@@ -169,9 +180,11 @@ def is_async_store(store: Any, url: str | Mapping[str, Any]) -> bool:
     return iscoroutinefunction(store.list_ownership)
 
 
-def known(factories: dict[str, Any], scheme: str) -> str:
+def known(names: Collection[str], scheme: str) -> str:
     """Return the known beginnings of a URL, nearest match first."""
-    schemes = ", ".join(f"{name}:" for name in nearest_first(scheme, sorted(factories)))
+    # Of a database without a store, the nearest name is that of another database.
+    meant = "" if scheme_of(f"{scheme}:") in UNSUPPORTED else scheme
+    schemes = ", ".join(f"{name}:" for name in nearest_first(meant, sorted(names)))
     return f"known are {schemes} and package.module:factory"
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.stores.backends import BACKENDS
 from eventhub_checkpoints.stores.configuration import read_configuration
 
 SECRET = "c2VjcmV0"
@@ -97,7 +98,8 @@ def test_a_table_beside_the_stores_keys_is_an_unknown_key() -> None:
     assert said.startswith("checkpoints is not a setting; known are ")
 
 
-TYPES = "Memory, AzureBlob, Sql, Redis, Cassandra or the path package.module.Class"
+NAMES = [backend.type_name for backend in BACKENDS]
+TYPES = f"{', '.join(NAMES)} or the path package.module.Class"
 
 
 @pytest.mark.parametrize(
@@ -107,8 +109,7 @@ TYPES = "Memory, AzureBlob, Sql, Redis, Cassandra or the path package.module.Cla
         ({"backendType": ""}, f"backendType is missing; expected {TYPES}"),
         (
             {"backendType": "Casandra"},
-            "backendType is 'Casandra'; expected Cassandra, Memory, AzureBlob, Sql, Redis or the "
-            "path package.module.Class",
+            "backendType is 'Casandra'; expected Cassandra, Memory, AzureBlob, Sql, Redis",
         ),
         ({"backendType": "CosmosDbSql"}, "backendType is 'CosmosDbSql'; expected Memory, "),
         ({"backendType": "my store.Class"}, "backendType is 'my store.Class'; expected "),
@@ -209,11 +210,11 @@ RW = "expected a duration such as '5s' or '5000ms', from 1s to 60s"
         (with_(MEMORY, "cassandra", cluster=["a", "b"]), "cassandra.cluster is of type list; "),
         (
             with_(MEMORY, "sql", url=f"redis://:{SECRET}@db"),
-            "sql.url cannot be used as it is; expected postgresql://..., mysql://... or sqlite:///...",
+            "sql.url cannot be used as it is; expected sqlite:///FILE, postgresql://USER:",
         ),
         (
             with_(MEMORY, "redis", url=f"postgresql://u:{SECRET}@db"),
-            "redis.url cannot be used as it is; expected redis://... or rediss://...",
+            "redis.url cannot be used as it is; expected redis://HOST:6379/0 or rediss://HOST:",
         ),
         (with_(MEMORY, "sql", entra="yes"), "sql.entra is of type str; expected true or false"),
     ],
@@ -240,8 +241,11 @@ def test_a_value_that_cannot_be_is_refused_by_its_path(mapping: Any, said: str) 
             "cassandra.password is missing; expected a string, because username is set",
         ),
         (with_(CASSANDRA, "cassandra", password=SECRET), "cassandra.username is missing"),
-        ({"backendType": "Sql"}, "sql.url is missing; expected postgresql://..."),
-        ({"backendType": "Redis", "redis": {}}, "redis.url is missing; expected redis://..."),
+        ({"backendType": "Sql"}, "sql.url is missing; expected sqlite:///FILE, postgresql://USER:"),
+        (
+            {"backendType": "Redis", "redis": {}},
+            "redis.url is missing; expected redis://HOST:6379/0 or ",
+        ),
     ],
 )
 def test_what_a_backend_needs_is_named(mapping: Any, said: str) -> None:

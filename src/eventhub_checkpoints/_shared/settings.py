@@ -1,14 +1,12 @@
-"""Settings that all stores share, their validation, and suggestions for misspelt ones and URLs."""
+"""Settings that all stores share, their validation, and suggestions for misspelt ones."""
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from math import isfinite
-from pathlib import PurePath
 from typing import Literal, TypedDict
 
-from eventhub_checkpoints._shared.secrets import holds_secret, quoted
+from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
 
 LONGEST_TIME = 1e9
@@ -156,74 +154,3 @@ def refuse_misspelt(names: Iterable[str], known: Iterable[str], what: str) -> No
     for name in names:
         for meant in get_close_matches(name.lower(), known, 1, MISSPELT):
             raise ConfigurationError(f"{name} is not {what}; did you mean {meant}?")
-
-
-MYSQL = "mysql://USER:PASSWORD@HOST/DATABASE"
-POSTGRESQL = "postgresql://USER:PASSWORD@HOST/DATABASE"
-CONTAINER = "https://ACCOUNT.blob.core.windows.net/CONTAINER"
-URLS = {
-    **dict.fromkeys(("postgres", "pg", "pgsql", "psql"), POSTGRESQL),
-    **dict.fromkeys(("mysql", "mariadb"), MYSQL),
-    **dict.fromkeys(("mssql", "sqlserver", "oracle"), POSTGRESQL),
-    **dict.fromkeys(("valkey", "keydb"), "redis://HOST:6379/0"),
-    **dict.fromkeys(("valkeys", "redis+ssl", "redis+tls"), "rediss://HOST:6379/0"),
-    **dict.fromkeys(("scylla", "scylladb", "cql"), "cassandra://HOST/KEYSPACE"),
-    **dict.fromkeys(("abfs", "abfss", "wasb", "wasbs", "azure", "az", "blob"), CONTAINER),
-}
-"""Suggestion by URL scheme, for schemes of other programs and of unsupported databases."""
-PORTS = {
-    "3306": MYSQL,
-    "5432": POSTGRESQL,
-    "6379": "redis://HOST:6379/0",
-    "6380": "rediss://HOST:6380/0",
-    "9042": "cassandra://HOST/KEYSPACE",
-}
-SQLITE = r"(?i)sqlite3:///(?P<path>.+)|(?:sqlite3?|file):/{0,2}(?P<file>.+)"
-PATH = r"(?i)[^=;]*[/\\][^=;]*|[^=;:]+\.(?:db|sqlite3?)"
-CONNECTION_STRING = r"(?i)\b(?:(?P<account>AccountName|AccountKey|BlobEndpoint)=|Endpoint=sb:)"
-STORAGE_ACCOUNT = (
-    "; the connection string of a storage account goes to "
-    "BlobCheckpointStore.from_connection_string"
-)
-EVENT_HUB = "; this is the connection string of an event hub, not the URL of a store"
-HOST = r"[\w.-]+:(?P<port>\d+)(?:/\d*)?"
-
-
-def did_you_mean(url: object, own: tuple[str, ...] = ()) -> str:
-    """Return the suggestion to append to a message about an unsupported URL; `""` if unclear.
-
-    Args:
-        url: the string or path that was passed; only a path without a secret is repeated.
-        own: URL prefixes of the store that was called; empty for any store.
-    """
-    if isinstance(url, str) and (match := re.search(CONNECTION_STRING, url)):
-        return STORAGE_ACCOUNT if match["account"] else EVENT_HUB
-    if isinstance(url, PurePath):
-        meant: str | None = sqlite_url(str(url))
-    else:
-        meant = meant_url(url.strip()) if isinstance(url, str) else None
-    if meant is None:
-        return ""
-    is_own = not own or meant.startswith(own)
-    return f"; did you mean {meant}?" if is_own else f"; did you mean open_store with {meant}?"
-
-
-def meant_url(url: str) -> str | None:
-    """Return the store URL, with placeholders, that most resembles what was passed."""
-    scheme, slashes, _ = url.removeprefix("jdbc:").partition("://")
-    if slashes and scheme.lower() in URLS:
-        return URLS[scheme.lower()]
-    if slashes and url.startswith("jdbc:postgresql"):
-        return POSTGRESQL
-    if ",password=" in url:
-        return "rediss://:PASSWORD@HOST:6380/0"  # format of StackExchange.Redis and the portal
-    if match := re.fullmatch(HOST, url):
-        return PORTS.get(match["port"])
-    if match := re.fullmatch(SQLITE, url):
-        return sqlite_url(match["path"] or match["file"])
-    return sqlite_url(url) if not slashes and re.fullmatch(PATH, url) else None
-
-
-def sqlite_url(path: str) -> str:
-    """Return the SQLite URL of a file."""
-    return "sqlite:///FILE" if holds_secret(path) or "@" in path else f"sqlite:///{path}"

@@ -17,22 +17,9 @@ def open_store(
 
     Args:
         url: a URL, or a mapping with `backendType` and other keys (see the page on configuration).
-            The scheme of the URL selects the store:
-
-            - `memory:` or `memory:NAME`: this process's memory. Needs no extra.
-            - `https://ACCOUNT.blob.core.windows.net/CONTAINER[?SAS]`: Blob Storage; with `http:`
-              an emulator, `http://127.0.0.1:PORT/devstoreaccount1/CONTAINER`. Extra `blob`.
-            - `sqlite:///FILE`: SQLite; also `sqlite+pysqlite:` and `sqlite+aiosqlite:`. Extra
-              `sql`.
-            - `postgresql://USER:PASSWORD@HOST/DATABASE`: PostgreSQL; also `postgresql+psycopg:`
-              and `postgresql+asyncpg:` (async only). Extra `postgres`.
-            - `mysql://USER:PASSWORD@HOST/DATABASE` or `mariadb:`: MySQL and MariaDB; also
-              `mysql+pymysql:`, `mysql+aiomysql:`, `mariadb+pymysql:` and `mariadb+aiomysql:`.
-              Extra `mysql`.
-            - `redis://HOST[:PORT][/DATABASE]`, with TLS `rediss:`: Redis. Extra `redis`.
-            - `cassandra://HOST[,HOST]/KEYSPACE`: Cassandra. Extra `cassandra`.
-            - any scheme that another installed package adds.
-            - `package.module:factory`: a callable without arguments.
+            The scheme of the URL selects the store: `memory:`, `sqlite:///FILE` and so on, as the
+            page on stores lists them; a scheme that another installed package adds; or
+            `package.module:factory`, a callable without arguments.
         credential: for the backend; see `from_url` of the store.
         **settings: passed to the store; see `StoreSettings`.
 

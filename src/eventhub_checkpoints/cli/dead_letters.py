@@ -30,13 +30,13 @@ from eventhub_checkpoints.operations.dead_letters import redrive as send_back
 from eventhub_checkpoints.operations.peek import PeekedEvent
 from eventhub_checkpoints.operations.reset import moment_of
 from eventhub_checkpoints.receive.amqp.address import HubAddress
+from eventhub_checkpoints.stores.backends import SQL, scheme_of
 
 FORMS = (
     "a file (letters.jsonl, file:///PATH), the URL of a SQL database (sqlite:///FILE, "
     "postgresql://...), or a hub (its connection string, NAMESPACE/HUB, or its name in the "
     "namespace of --hub)"
 )
-SQL = ("sqlite", "postgresql", "mysql", "mariadb")
 
 app = typer.Typer(help="Events that could not be processed: look at them, and send them back.")
 
@@ -98,7 +98,7 @@ def open_letters(source: str | None, target: Target, through: str | None) -> Ite
     if not source:
         raise ConfigurationError(f"no letters: pass --from or set EHCP_DEAD_LETTERS to {FORMS}")
     scheme, slashes, _ = source.partition("://")
-    if slashes and scheme.partition("+")[0] in SQL:
+    if slashes and scheme_of(source) in SQL.schemes:
         # Imported here: only a table needs SQLAlchemy.
         from eventhub_checkpoints.sql import DeadLetterTable
 

@@ -28,16 +28,14 @@ from eventhub_checkpoints.receive.amqp.address import HubAddress
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT
 from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.registry import open_store
+from eventhub_checkpoints.stores.backends import BLOB
 
 CONFIGURATION = "EHCP_CONFIG"
 """Variable with the path of the file of profiles."""
 UNKNOWN_STATUS = 3
 """Exit status of `check` and `doctor` where they could not read something."""
 DEFAULT_CREDENTIAL = "DefaultAzureCredential"
-NO_STORE = (
-    "no store: pass --store URL or set EHCP_STORE, for example "
-    "https://ACCOUNT.blob.core.windows.net/CONTAINER"
-)
+NO_STORE = f"no store: pass --store URL or set EHCP_STORE, for example {BLOB.schemes['https'].form}"
 NO_HUB = (
     "no hub: pass --hub or set EHCP_HUB, to a connection string with EntityPath or to "
     "NAMESPACE.servicebus.windows.net/HUB"

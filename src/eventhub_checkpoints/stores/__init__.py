@@ -14,8 +14,9 @@ Decisions of the base class, without I/O:
 - `partition_state`: what a store knows of each partition: the lease of its ownership, and the guard
   that keeps its checkpoint from going back.
 
-For several backends: `connections` (credentials, a client per process, why a connection failed),
-`configuration` (stores by a mapping).
+For several backends: `connections` (credentials, a client per process, why a connection failed).
+All of them by name: `backends` (the table of their URLs and extras), `suggestions` (what a wrong
+URL meant), `configuration` (stores by a mapping).
 
 The backends: `blob`, `sql`, `redis`, `cassandra`, `memory`; `legacy` reads what iothub-react wrote.
 """

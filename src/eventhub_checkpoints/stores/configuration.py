@@ -3,23 +3,22 @@
 Everything invalid raises `ConfigurationError`: an unknown key, a value, a setting that is repeated.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote
 
 from eventhub_checkpoints._shared import configuration_tables as tables
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints._shared.settings import StoreSettings, nearest_first
 from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.stores.backends import BACKENDS, BLOB, CASSANDRA, MEMORY, Backend
 from eventhub_checkpoints.stores.legacy.iothub_react import keyspace_of
 
 EMULATOR = "http://127.0.0.1:10000/devstoreaccount1"
 LEASE_NOTE = "azureblob.lease is ignored: writes are conditional here, leases are not needed"
 HOST = r"(?:[A-Za-z0-9][A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?"
 HOSTS = "'host:9042', or several with commas between"
-SQL_URL = "postgresql://..., mysql://... or sqlite:///..."
-REDIS_URL = "redis://... or rediss://..."
 
 AZUREBLOB: tables.Keys = {
     "account": tables.matching("[a-z0-9]{3,24}", "the name of a storage account"),
@@ -29,25 +28,13 @@ AZUREBLOB: tables.Keys = {
     "useEmulator": tables.flag,
     "lease": tables.anything,
 }
-CASSANDRA: tables.Keys = {
+CLUSTER: tables.Keys = {
     "cluster": tables.matching(rf"{HOST}(?:\s*,\s*{HOST})*", HOSTS),
     "replicationFactor": tables.count,
     "username": tables.text,
     "password": tables.text,
     "datacenter": tables.text,
 }
-SQL: tables.Keys = {
-    "url": tables.matching(r"(?:postgresql|mysql|mariadb|sqlite)(?:\+\w+)?:.+", SQL_URL),
-    "password": tables.text,
-    "schema": tables.text,
-    "entra": tables.flag,
-}
-REDIS: tables.Keys = {
-    "url": tables.matching("rediss?:.+", REDIS_URL),
-    "password": tables.text,
-    "entra": tables.flag,
-}
-
 Table = dict[str, Any]
 
 
@@ -70,18 +57,6 @@ class Opening:
     settings: dict[str, Any] = field(default_factory=dict)
     creates: bool = False
     notes: tuple[str, ...] = ()
-
-
-class Backend(NamedTuple):
-    """A kind of store.
-
-    Attributes:
-        opening: returns the store that a checked configuration names.
-        settings: settings accepted in addition to those of every store; None: any.
-    """
-
-    opening: Callable[[Table], Opening]
-    settings: tuple[str, ...] | None = ()
 
 
 def memory(table: Table) -> Opening:
@@ -125,50 +100,60 @@ def cassandra(table: Table) -> Opening:
     )
 
 
-def by_url(name: str, expected: str, *settings: str) -> Callable[[Table], Opening]:
-    """Return the function that opens a store whose table contains its URL."""
-
-    def opening(table: Table) -> Opening:
-        part = table.get(name, {})
-        if "url" not in part:
-            raise tables.missing(f"{name}.url", expected)
-        keywords = {key: part[key] for key in settings if key in part}
-        if "namespace" in table:
-            keywords["namespace"] = table["namespace"]
-        return Opening(part["url"], credential=part.get("password"), settings=keywords)
-
-    return opening
+TYPES = {str: tables.text, bool: tables.flag}
 
 
-def custom(class_path: str) -> Backend:
-    """Return the backend for a custom store, by the path of its class."""
-
-    def opening(table: Table) -> Opening:
-        keywords = {"namespace": table["namespace"]} if "namespace" in table else {}
-        return Opening(class_path=class_path, settings=keywords)
-
-    return Backend(opening, None)
+def url_keys(backend: Backend) -> tables.Keys:
+    """Return the keys of the table of a backend whose table has its URL."""
+    schemes = "|".join(backend.schemes)
+    url = tables.matching(rf"(?:{schemes})(?:\+\w+)?:.+", forms(backend))
+    own = {name: TYPES[kind] for name, kind in backend.keys.items()}
+    return {"url": url, "password": tables.text, **own}
 
 
-BACKENDS = {
-    "Memory": Backend(memory),
-    "AzureBlob": Backend(azureblob, ("api_version", "secondary_hostname", "name_case")),
-    "Sql": Backend(by_url("sql", SQL_URL, "schema", "entra")),
-    "Redis": Backend(by_url("redis", REDIS_URL, "entra"), ("allow_eviction",)),
-    "Cassandra": Backend(cassandra, ("replication", "connect_timeout")),
+def forms(backend: Backend) -> str:
+    """Return what the URLs of a backend look like, as words."""
+    *others, last = (scheme.form for scheme in backend.schemes.values())
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def by_url(backend: Backend, table: Table) -> Opening:
+    """Return a store whose table has its URL."""
+    name = backend.type_name.lower()
+    part = table.get(name, {})
+    if "url" not in part:
+        raise tables.missing(f"{name}.url", forms(backend))
+    keywords = {key: part[key] for key in backend.keys if key in part}
+    if "namespace" in table:
+        keywords["namespace"] = table["namespace"]
+    return Opening(part["url"], credential=part.get("password"), settings=keywords)
+
+
+def custom(class_path: str, table: Table) -> Opening:
+    """Return a custom store, by the path of its class."""
+    keywords = {"namespace": table["namespace"]} if "namespace" in table else {}
+    return Opening(class_path=class_path, settings=keywords)
+
+
+OPENINGS = {MEMORY.name: memory, BLOB.name: azureblob, CASSANDRA.name: cassandra}
+"""What opens a store without a URL in its table: the memory store, and those of iothub-react."""
+PARTS: dict[str, tables.Keys] = {
+    BLOB.type_name.lower(): AZUREBLOB,
+    CASSANDRA.type_name.lower(): CLUSTER,
+    **{
+        backend.type_name.lower(): url_keys(backend)
+        for backend in BACKENDS
+        if backend.name not in OPENINGS
+    },
 }
-
-
+"""The tables of backends."""
 TOP: tables.Keys = {
     "backendType": tables.text,
     "namespace": tables.text,
     "rwTimeout": tables.duration(1, 60),
     "create": tables.flag,
     "settings": tables.any_table,
-    "azureblob": tables.table_of(AZUREBLOB),
-    "cassandra": tables.table_of(CASSANDRA),
-    "sql": tables.table_of(SQL),
-    "redis": tables.table_of(REDIS),
+    **{name: tables.table_of(keys) for name, keys in PARTS.items()},
 }
 BOTH_TIMEOUTS = ("operation_timeout", "write_timeout")
 SECTIONS = ("iothub-react", "checkpointing", "storage")
@@ -185,7 +170,7 @@ def read_configuration(
     refuse_what_is_not_the_stores(mapping)
     table = tables.checked_table("", mapping, TOP)
     backend = backend_of(table)
-    opening = backend.opening(table)
+    opening = opened(backend, table)
     if credential is not None and opening.credential is not None:
         raise ConfigurationError("there are two credentials: in the mapping, and credential=")
     settings = united(
@@ -227,29 +212,38 @@ def path_of_a_store(mapping: Mapping[str, Any], levels: int = MOST_LEVELS) -> li
     return []
 
 
-def backend_of(table: Table) -> Backend:
-    """Return the backend that `backendType` names, regardless of case."""
+def backend_of(table: Table) -> Backend | None:
+    """Return the backend that `backendType` names, regardless of case; None for a custom store."""
     if "backendType" not in table:
         raise tables.missing("backendType", expected_types(""))
     kind = table["backendType"]
-    for name, backend in BACKENDS.items():
-        if name.lower() == kind.lower():
+    for backend in BACKENDS:
+        if backend.type_name.lower() == kind.lower():
             return backend
     parts = kind.split(".")
     if len(parts) > 1 and all(part.isidentifier() for part in parts):
-        return custom(kind)
+        return None
     raise ConfigurationError(f"backendType is {quoted(kind)}; expected {expected_types(kind)}")
+
+
+def opened(backend: Backend | None, table: Table) -> Opening:
+    """Return the store of a backend, or a custom one."""
+    if backend is None:
+        return custom(table["backendType"], table)
+    opening = OPENINGS.get(backend.name)
+    return opening(table) if opening else by_url(backend, table)
 
 
 def expected_types(named: str) -> str:
     """Return the accepted values of `backendType`, closest first."""
-    return f"{', '.join(nearest_first(named, BACKENDS))} or the path package.module.Class"
+    names = nearest_first(named, [backend.type_name for backend in BACKENDS])
+    return f"{', '.join(names)} or the path package.module.Class"
 
 
-def settings_of(table: Table, backend: Backend) -> dict[str, Any]:
+def settings_of(table: Table, backend: Backend | None) -> dict[str, Any]:
     """Return the keyword arguments from `rwTimeout` and the table `settings`."""
     settings = table.get("settings", {})
-    if backend.settings is not None:
+    if backend is not None:
         known = [*StoreSettings.__annotations__, *backend.settings]
         tables.check_names("settings", settings, known)
     seconds = table.get("rwTimeout")

@@ -15,16 +15,13 @@ from backends.postgres import Postgres
 from eventhub_checkpoints.conformance.clients import Client, Loop
 from eventhub_checkpoints.errors import StoreUnavailableError
 from eventhub_checkpoints.records import Scope
+from eventhub_checkpoints.stores.sql.url import DIALECTS
 from waiting import LIMIT, takes
 
 OURS = {"sync": "eventhub_checkpoints", "aio": "eventhub_checkpoints.aio"}
 DRIVERS = {
-    "sync": {"sqlite": "sqlite", "postgresql": "postgresql+psycopg", "mysql": "mysql+pymysql"},
-    "aio": {
-        "sqlite": "sqlite+aiosqlite",
-        "postgresql": "postgresql+psycopg",
-        "mysql": "mysql+aiomysql",
-    },
+    variant: {name: f"{name}+{dialect.drivers[kind][0]}" for name, dialect in DIALECTS.items()}
+    for variant, kind in (("sync", "sync"), ("aio", "async"))
 }
 
 

@@ -15,14 +15,16 @@ from urllib.request import getproxies
 from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
 
 from eventhub_checkpoints._shared.secrets import holds_secret, masked, quoted
-from eventhub_checkpoints._shared.settings import StoreSettings, did_you_mean, refuse_misspelt
+from eventhub_checkpoints._shared.settings import StoreSettings, refuse_misspelt
 from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.stores.backends import BLOB
 from eventhub_checkpoints.stores.blob import rest
 from eventhub_checkpoints.stores.blob.protocol import EMULATOR_ACCOUNT, EMULATOR_KEY
+from eventhub_checkpoints.stores.suggestions import did_you_mean
 
 Client = TypeVar("Client")
 
-EXPECTED = "https://ACCOUNT.blob.core.windows.net/CONTAINER[?SAS]"
+EXPECTED = f"{BLOB.schemes['https'].form}[?SAS]"
 STRING = "the connection string"
 STRING_FORM = (
     "DefaultEndpointsProtocol=https;AccountName=NAME;AccountKey=KEY;EndpointSuffix=core.windows.net"
@@ -82,7 +84,7 @@ class ContainerUrl:
         has_account = names and (names[0] == EMULATOR_ACCOUNT or IP.fullmatch(parts.hostname or ""))
         account = f"/{names[0]}" if has_account else ""
         container = "/".join(names[1:] if has_account else names)
-        is_http = parts.scheme in {"http", "https"} and bool(parts.hostname)
+        is_http = parts.scheme in BLOB.schemes and bool(parts.hostname)
         if is_http and "@" in parts.netloc + parts.path:
             raise ConfigurationError(
                 f"the URL must not have a user or password; expected {EXPECTED}"
@@ -92,7 +94,7 @@ class ContainerUrl:
         if is_http and not container:
             raise ConfigurationError(f"the URL names no container: expected {EXPECTED}")
         if not is_http:
-            hint = did_you_mean(url, ("http",))
+            hint = did_you_mean(url, BLOB.schemes)
             raise ConfigurationError(f"{quoted(url)}: expected {EXPECTED}{hint}")
         check_host(parts.netloc)
         checked_container(container)

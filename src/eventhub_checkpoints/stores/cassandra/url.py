@@ -6,8 +6,10 @@ from typing import Any, Self
 from urllib.parse import parse_qsl, unquote
 
 from eventhub_checkpoints._shared.secrets import holds_secret, quoted
-from eventhub_checkpoints._shared.settings import LONGEST_OPTION, did_you_mean, nearest_first
+from eventhub_checkpoints._shared.settings import LONGEST_OPTION, nearest_first
 from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.stores.backends import CASSANDRA
+from eventhub_checkpoints.stores.suggestions import did_you_mean
 
 EXPECTED = "cassandra://[user:password@]host[:port][,host..]/keyspace[?datacenter=NAME]"
 PORT = 9042
@@ -39,8 +41,8 @@ class Address:
             ConfigurationError: it is not such a URL; user and password are not repeated.
         """
         scheme, slashes, rest = url.partition("://")
-        if not slashes or scheme.lower() != "cassandra":
-            hint = did_you_mean(url, ("cassandra",))
+        if not slashes or scheme.lower() not in CASSANDRA.schemes:
+            hint = did_you_mean(url, CASSANDRA.schemes)
             raise ConfigurationError(f"the store URL is not an address: expected {EXPECTED}{hint}")
         rest, _, query = rest.partition("?")
         authority, _, path = rest.partition("/")

@@ -12,8 +12,10 @@ from redis.exceptions import RedisError
 
 from eventhub_checkpoints._shared.foreign_json import parse_json
 from eventhub_checkpoints._shared.secrets import holds_secret, masked, quoted
-from eventhub_checkpoints._shared.settings import LONGEST_OPTION, did_you_mean, nearest_first
+from eventhub_checkpoints._shared.settings import LONGEST_OPTION, nearest_first
 from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.stores.backends import REDIS
+from eventhub_checkpoints.stores.suggestions import did_you_mean
 
 DEFAULT_NAMESPACE = "eventhub-checkpoints"
 ENDED = re.compile(r"reset by peer|closed by (?:remote|server)|WinError 1005[34]", re.IGNORECASE)
@@ -56,7 +58,7 @@ class RedisUrl(NamedTuple):
         except ValueError:
             raise wrong_url(url) from None  # its message repeats the URL
         is_place = host and not parts.fragment and (not database or database.isdecimal())
-        if parts.scheme not in ("redis", "rediss") or not is_place:
+        if parts.scheme not in REDIS.schemes or not is_place:
             raise wrong_url(url)
         if not all(key.isidentifier() and len(key) <= LONGEST_OPTION for key, _ in query):
             raise wrong_url(url)  # part of a password that contains an unquoted ?
@@ -103,7 +105,7 @@ def wrong_url(url: object) -> ConfigurationError:
     return ConfigurationError(
         f"this is not the URL of a Redis server; expected {EXPECTED}; "
         f"characters such as # / ? @ in a password are written as {quote('#/?@', safe='')}"
-        + did_you_mean(url, ("redis",))
+        + did_you_mean(url, REDIS.schemes)
     )
 
 

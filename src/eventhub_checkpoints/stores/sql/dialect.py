@@ -14,6 +14,7 @@ from sqlalchemy.engine import URL
 from eventhub_checkpoints._shared.deadline import seconds_left
 from eventhub_checkpoints._shared.secrets import masked
 from eventhub_checkpoints.errors import CheckpointStoreError
+from eventhub_checkpoints.stores.backends import SQL, Service
 from eventhub_checkpoints.stores.connections import POSTGRES_TOKENS
 from eventhub_checkpoints.stores.sql.statements import insert_checkpoint, insert_ownership
 from eventhub_checkpoints.stores.sql.tables import KEY, Tables
@@ -36,10 +37,8 @@ class Dialect(ABC):
     """A database: how it is reached, its SQL, and its errors.
 
     Attributes:
-        name, title: the URL scheme, and the name for messages.
+        name: that SQLAlchemy has for it: the first scheme of its service.
         drivers: by variant, `sync` or `async`; the first is the default if a URL names none.
-        extra: the extra with its drivers.
-        form: what a URL looks like.
         is_server: whether it is more than a file.
         has_schemas: whether tables can be in a schema.
         token_scope: scope of the tokens that are used as passwords.
@@ -73,10 +72,7 @@ class Dialect(ABC):
     """
 
     name: ClassVar[str]
-    title: ClassVar[str]
     drivers: ClassVar[Mapping[str, Sequence[str]]]
-    extra: ClassVar[str]
-    form: ClassVar[str]
     is_server: ClassVar[bool] = True
     has_schemas: ClassVar[bool] = False
     token_scope: ClassVar[str] = POSTGRES_TOKENS
@@ -110,6 +106,11 @@ class Dialect(ABC):
     )
 
     fence: ClassVar[str | None] = None
+
+    @property
+    def service(self) -> Service:
+        """Return its row in the table of backends: title, extra, and what a URL looks like."""
+        return SQL.service(self.name)
 
     @abstractmethod
     def options(self, driver: str, query: Mapping[str, Any]) -> Sequence[str]:

@@ -98,10 +98,8 @@ class Mysql(Dialect):
     changes its row.
     """
 
-    name, title = "mysql", "MySQL"
+    name = "mysql"
     drivers: ClassVar = {"sync": ("pymysql",), "async": ("aiomysql",)}
-    extra = "mysql"
-    form = "mysql://USER:PASSWORD@HOST/DATABASE"
     quote = "`"
     text, long_text, time = "TEXT", "LONGTEXT", "DOUBLE"
     key_types = PROPOSED
@@ -125,7 +123,9 @@ class Mysql(Dialect):
 
     def check_url(self, url: URL) -> None:
         if not url.database:
-            raise ConfigurationError(f"the store URL names no database; expected {self.form}")
+            raise ConfigurationError(
+                f"the store URL names no database; expected {self.service.form}"
+            )
 
     def encrypted(self, url: URL) -> URL:
         is_encrypted = any(name.startswith("ssl") for name in url.query)

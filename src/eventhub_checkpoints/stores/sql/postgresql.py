@@ -110,10 +110,8 @@ LONGEST = 3600.0
 class Postgresql(Dialect):
     """PostgreSQL 12 or newer."""
 
-    name, title = "postgresql", "PostgreSQL"
+    name = "postgresql"
     drivers: ClassVar = {"sync": ("psycopg",), "async": ("psycopg", "asyncpg")}
-    extra = "postgres"
-    form = "postgresql://USER:PASSWORD@HOST/DATABASE"
     has_schemas = True
     text, time = "text", "double precision"
     clock = "CAST(extract(epoch FROM clock_timestamp()) AS double precision)"

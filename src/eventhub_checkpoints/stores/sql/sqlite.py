@@ -84,11 +84,9 @@ class LettingGo(sqlite3.Connection):
 class Sqlite(Dialect):
     """A file on this machine."""
 
-    name, title = "sqlite", "SQLite"
+    name = "sqlite"
     drivers: ClassVar = {"sync": ("pysqlite",), "async": ("aiosqlite",)}
-    extra = "sql"
     is_server = False
-    form = "sqlite:///FILE"
     # Several connections would poll for the file's only lock; in the pool, calls wait in a queue.
     pool_size = 1
     connect_args: ClassVar = {"factory": LettingGo}

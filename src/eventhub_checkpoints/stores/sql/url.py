@@ -9,27 +9,28 @@ from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from eventhub_checkpoints._shared.secrets import holds_secret, quoted
-from eventhub_checkpoints._shared.settings import LONGEST_OPTION, did_you_mean, nearest_first
+from eventhub_checkpoints._shared.settings import LONGEST_OPTION, nearest_first
 from eventhub_checkpoints.errors import ConfigurationError, MissingDriverError
+from eventhub_checkpoints.stores.backends import SQL
 from eventhub_checkpoints.stores.sql.dialect import Dialect
 from eventhub_checkpoints.stores.sql.mysql import Mysql
 from eventhub_checkpoints.stores.sql.postgresql import Postgresql
 from eventhub_checkpoints.stores.sql.sqlite import Sqlite
 from eventhub_checkpoints.stores.sql.tables import Tables
+from eventhub_checkpoints.stores.suggestions import did_you_mean
 
 DIALECTS: dict[str, Dialect] = {
-    "sqlite": Sqlite(),
-    "postgresql": Postgresql(),
-    **dict.fromkeys(("mysql", "mariadb"), Mysql()),
+    scheme.name: dialect
+    for dialect in (Sqlite(), Postgresql(), Mysql())
+    for scheme in dialect.service.schemes
 }
 """By the name that SQLAlchemy has for them."""
 OURS = ("namespace", "schema")
 NAMESPACE = "eventhub_checkpoints"
-OWN = tuple(DIALECTS)
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,47}")
 """Short enough that PostgreSQL truncates no table name (63 bytes)."""
 FORMS = (
-    f"expected {' or '.join(dict.fromkeys(dialect.form for dialect in DIALECTS.values()))}, "
+    f"expected {' or '.join(service.form for service in SQL.services)}, "
     "special characters percent-encoded"
 )
 UNREADABLE = f"the store URL cannot be read; {FORMS}"
@@ -56,7 +57,7 @@ def parsed(url: str | URL) -> URL:
     try:
         store_url = make_url(url)
     except ArgumentError:
-        raise ConfigurationError(f"{UNREADABLE}{did_you_mean(str(url), OWN)}") from None
+        raise ConfigurationError(f"{UNREADABLE}{did_you_mean(str(url), SQL.schemes)}") from None
     except ValueError:
         # The error repeats the port, which is part of a password that contains an @.
         raise ConfigurationError(NO_PORT) from None
@@ -72,9 +73,8 @@ def parsed(url: str | URL) -> URL:
         if store_url.username or store_url.password:
             raise ConfigurationError("a SQLite file has no user; expected sqlite:///FILE")
         if store_url.host:
-            raise ConfigurationError(
-                f"a SQLite file has no host; expected sqlite:///FILE{did_you_mean(str(url), OWN)}"
-            )
+            meant = did_you_mean(str(url), SQL.schemes)
+            raise ConfigurationError(f"a SQLite file has no host; expected sqlite:///FILE{meant}")
     return store_url
 
 
@@ -88,10 +88,10 @@ def driver_url(url: URL, variant: str) -> tuple[URL, Dialect]:
     backend, _, driver = url.drivername.partition("+")
     dialect = DIALECTS.get(backend)
     if dialect is None:
-        known = ", ".join(f"{name}://" for name in OWN)
+        known = ", ".join(f"{name}://" for name in DIALECTS)
         raise ConfigurationError(
             f"{backend}:// is not supported; the SQL store takes {known}"
-            f"{did_you_mean(f'{backend}://', OWN)}"
+            f"{did_you_mean(f'{backend}://', SQL.schemes)}"
         )
     drivers = dialect.drivers[variant]
     driver = driver or drivers[0]
@@ -104,7 +104,7 @@ def driver_url(url: URL, variant: str) -> tuple[URL, Dialect]:
     dialect.check_url(url)
     if driver != "pysqlite" and find_spec(driver) is None:
         if driver == drivers[0]:
-            raise MissingDriverError.of_extra(f"{backend}+{driver}://", dialect.extra)
+            raise MissingDriverError.of_extra(f"{backend}+{driver}://", dialect.service.extra)
         raise MissingDriverError(f"{backend}+{driver}:// needs: python -m pip install {driver}")
     return url.set(drivername=f"{backend}+{driver}").difference_update_query(OURS), dialect
 
@@ -143,7 +143,7 @@ def tables_of(url: URL, dialect: Dialect, namespace: str | None, schema: str | N
     schema = chosen_name(url, "schema", schema)
     if schema and not dialect.has_schemas:
         raise ConfigurationError(
-            f"{dialect.title} has no schemas; leave schema out, or use namespace"
+            f"{dialect.service.title} has no schemas; leave schema out, or use namespace"
         )
     return Tables(namespace, schema, dialect.quote)
 

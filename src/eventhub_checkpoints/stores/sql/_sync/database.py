@@ -10,7 +10,6 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as NoConnectionError
 
 from eventhub_checkpoints._shared._sync.compat import completed
-from eventhub_checkpoints._shared.settings import did_you_mean
 from eventhub_checkpoints.errors import (
     CheckpointStoreError,
     ConfigurationError,
@@ -35,6 +34,7 @@ from eventhub_checkpoints.stores.sql._sync.engine import (
     driver_of,
     make_engine,
 )
+from eventhub_checkpoints.stores.suggestions import did_you_mean
 
 T = TypeVar("T")
 

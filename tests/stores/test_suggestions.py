@@ -4,16 +4,18 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from eventhub_checkpoints._shared.settings import did_you_mean
+from eventhub_checkpoints.stores.suggestions import did_you_mean
 
 SECRET = "c2VjcmV0"
 POSTGRESQL = "postgresql://USER:PASSWORD@HOST/DATABASE"
 MYSQL = "mysql://USER:PASSWORD@HOST/DATABASE"
 MEANT = {
     f"postgres://me:{SECRET}@host/db": POSTGRESQL,
-    f"mysql://me:{SECRET}@host/db": MYSQL,
+    f"postgres+asyncpg://me:{SECRET}@host/db": POSTGRESQL,
+    f"redis+tls://:{SECRET}@host": "rediss://HOST:6380/0",
     f"jdbc:postgresql://host/db?password={SECRET}": POSTGRESQL,
-    "jdbc:mysql://host/db": MYSQL,
+    "JDBC:mysql://host/db": MYSQL,
+    "jdbc:sqlite:rows.db": "sqlite:///rows.db",
     "checkpoints.db": "sqlite:///checkpoints.db",
     "/var/lib/checkpoints.db": "sqlite:////var/lib/checkpoints.db",
     "./data/checkpoints": "sqlite:///./data/checkpoints",
@@ -30,7 +32,7 @@ MEANT = {
         "https://ACCOUNT.blob.core.windows.net/CONTAINER"
     ),
 }
-NOTHING = ["", ":", "gopher://host/x", "no-module:factory", "host", "h:1"]
+NOTHING = ["", ":", "gopher://host/x", "no-module:factory", "host", "h:1", "mysql://host/db"]
 
 
 @pytest.mark.parametrize("url", MEANT)
@@ -43,8 +45,8 @@ def test_nothing_is_said_where_it_is_unclear(url: str) -> None:
     assert did_you_mean(url) == ""
 
 
-@pytest.mark.parametrize("own", [(), ("redis",)])
-def test_a_connection_string_is_told_from_a_url(own: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("own", [None, ("redis",)])
+def test_a_connection_string_is_told_from_a_url(own: tuple[str, ...] | None) -> None:
     said = did_you_mean(f"DefaultEndpointsProtocol=https;AccountName=a;AccountKey={SECRET}", own)
     assert said.endswith("goes to BlobCheckpointStore.from_connection_string")
     said = did_you_mean(f"Endpoint=sb://ns/;SharedAccessKey={SECRET}", own)
@@ -59,6 +61,32 @@ def test_a_path_is_the_file_of_a_url() -> None:
 
 def test_a_path_with_a_secret_is_not_repeated() -> None:
     assert did_you_mean(f"/tmp/token:{SECRET}") == "; did you mean sqlite:///FILE?"
+
+
+@pytest.mark.parametrize(
+    ("scheme", "title"),
+    [
+        ("mssql", "SQL Server"),
+        ("mssql+pyodbc", "SQL Server"),
+        ("jdbc:sqlserver", "SQL Server"),
+        ("oracle", "Oracle Database"),
+    ],
+)
+def test_a_database_without_a_store_is_told_and_no_other_is_suggested(
+    scheme: str, title: str
+) -> None:
+    said = did_you_mean(f"{scheme}://me:{SECRET}@host/db")
+    assert said == f"; there is no store for {title}"
+
+
+def test_a_url_of_another_store_is_opened_by_url_and_one_of_the_same_needs_no_hint() -> None:
+    sql = ("sqlite", "postgresql", "mysql", "mariadb")
+    for url in ("postgresql://host/db", "postgresql+asyncpg://host/db"):
+        assert did_you_mean(url, ["redis"]) == f"; did you mean open_store with {POSTGRESQL}?"
+        assert did_you_mean(url, sql) == ""
+    assert did_you_mean("redis+tls://host", ["redis", "rediss"]) == (
+        "; did you mean rediss://HOST:6380/0?"
+    )
 
 
 def test_another_store_is_opened_by_url() -> None:
