@@ -135,6 +135,7 @@ LAZY = {
     "spark.source.data_source": "a job that only reads needs no sink",
     "localhub.local": "only who has the client asks for the client's arguments",
     "spark.query_follower": "a listener is made of PySpark, and positions do without it",
+    "iothub_react": "a reader needs the driver of its own backend only",
     "cli": "a command imports what it runs, so it starts at once and lacks only its own extra",
 }
 """Modules and folders that import inside of a function, and why."""

@@ -31,8 +31,6 @@ EXTRAS = {
     "receive": "arrow",
     "send": "arrow",
     "spark": "spark",
-    "blob_iothub_react": "blob",
-    "cassandra_iothub_react": "cassandra",
 }
 """The extra that a public module and those below it may need."""
 
@@ -141,8 +139,7 @@ IMPORTED_FROM = [
     ".arrow",
     ".conformance",
     ".localhub",
-    ".blob_iothub_react",
-    ".cassandra_iothub_react",
+    ".iothub_react",
 ]
 """The modules that users import from; a name that several have is documented for the first."""
 

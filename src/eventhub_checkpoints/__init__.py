@@ -20,7 +20,7 @@ The map of the package:
 - `localhub`: a local Event Hubs stand-in, for trying and testing.
 - `operations`: lag, states and positions of consumer groups.
 - `cli`: the command `eventhub-checkpoints`. `ui`: the page of `ehcp ui`.
-- `blob_iothub_react`, `cassandra_iothub_react`: positions that iothub-react has saved.
+- `iothub_react`: positions that iothub-react has saved.
 
 Behind these names are `stores`, `processing`, `receive`, `amqp` and `_shared`; each has a map like
 this.

@@ -14,6 +14,7 @@
   words that stand in place of one.
 - `client`: the official client: its private attributes, its errors, and guards against the wrong
   kind, sync or async. `drivers`: the check that what an extra installs is there.
+- `wrapping`: stores that wrap another, and what a store declares.
 - `tracing`: spans and metrics of OpenTelemetry, which `telemetry` creates where its API is
   installed.
 - `signals`: SIGTERM and Ctrl-C as a request to stop.

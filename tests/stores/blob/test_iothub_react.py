@@ -12,7 +12,7 @@ from eventhub_checkpoints import (
     StoreAccessError,
     StoreNotReadyError,
 )
-from eventhub_checkpoints.blob_iothub_react import read_iothub_react_blobs
+from eventhub_checkpoints.iothub_react import read_iothub_react_blobs
 from eventhub_checkpoints.records import Checkpoint
 from eventhub_checkpoints.stores.blob.protocol import EMULATOR_ACCOUNT
 

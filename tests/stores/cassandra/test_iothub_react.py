@@ -14,7 +14,7 @@ from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, S
 from cassandra.query import named_tuple_factory, tuple_factory
 
 from eventhub_checkpoints import Scope, StoreNotReadyError, StoreUnavailableError
-from eventhub_checkpoints.cassandra_iothub_react import read_iothub_react_table
+from eventhub_checkpoints.iothub_react import read_iothub_react_table
 from eventhub_checkpoints.records import Checkpoint
 
 SCOPE = Scope("ns.servicebus.windows.net", "Orders", "$Default")

@@ -86,6 +86,7 @@ class SqlCheckpointStore(WritesInTransaction, KeepsHistory, FullCheckpointStore)
 
     @property
     def database(self) -> SqlDatabase:
+        """Tables, statements and connections of the store."""
         return self._database
 
     def __repr__(self) -> str:
