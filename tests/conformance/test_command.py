@@ -14,10 +14,11 @@ from waiting import LIMIT
 
 BROKEN = """
 from eventhub_checkpoints import MemoryCheckpointStore
+from eventhub_checkpoints.base import Listing
 
 class Forgetful(MemoryCheckpointStore):
-    def list_checkpoints(self, *names, **kwargs):
-        return []
+    def read_checkpoints(self, scope):
+        return Listing([])
 """
 
 
