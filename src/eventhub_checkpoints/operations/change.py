@@ -10,7 +10,8 @@ are released, the consumers claim them anew and begin at the stored position.
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+
+from azure.eventhub import CheckpointStore
 
 from eventhub_checkpoints._shared.texts import some
 from eventhub_checkpoints.abilities import Deletes, KeepsHistory
@@ -71,24 +72,26 @@ def refuse_active(found: Group, *, own: str = "", way_out: str = STOP_OR_FORCE) 
         raise GroupActiveError(found, way_out)
 
 
-def write(store: Any, scope: Scope, partition_id: str, position: Position | None) -> None:
+def write(
+    store: CheckpointStore, scope: Scope, partition_id: str, position: Position | None
+) -> None:
     """Store a position, or delete the row of a partition, whatever is stored.
 
     Raises:
         ConfigurationError: it has no sequence number, or the store cannot delete rows.
         StoreError: the store failed.
     """
-    check_writable(store, partition_id, position)
     if position is None:
-        store.delete_partition(*scope, partition_id)
+        that_deletes(store).delete_partition(*scope, partition_id)
         return
+    check_writable(store, partition_id, position)
     # Stores of other packages pass unknown keywords to their driver.
     force = {"force": True} if isinstance(store, BaseCheckpointStore) else {}
     store.update_checkpoint(position.as_dict(scope, partition_id), **force)
 
 
 def write_listed(
-    store: Any,
+    store: CheckpointStore,
     scope: Scope,
     partition_id: str,
     position: Position | None,
@@ -121,13 +124,26 @@ def write_listed(
     store.update_checkpoint(position.as_dict(scope, partition_id), on_stale="raise")
 
 
-def keep_next_write(store: Any, scope: Scope, partition_id: str) -> None:
+def keep_next_write(store: CheckpointStore, scope: Scope, partition_id: str) -> None:
     """Have the next write of a partition kept in the history, by a store that has one."""
     if isinstance(store, KeepsHistory):
         store.keep_next_write(scope, partition_id)
 
 
-def check_writable(store: Any, partition_id: str, position: Position | None) -> None:
+def that_deletes(store: CheckpointStore) -> Deletes:
+    """Return a store that can delete rows.
+
+    Raises:
+        ConfigurationError: it cannot.
+    """
+    if not isinstance(store, Deletes):
+        raise ConfigurationError(
+            f"{type(store).__name__} cannot delete rows: it does not have the ability Deletes"
+        )
+    return store
+
+
+def check_writable(store: CheckpointStore, partition_id: str, position: Position | None) -> None:
     """Check that a store can hold a position.
 
     Raises:
@@ -135,10 +151,7 @@ def check_writable(store: Any, partition_id: str, position: Position | None) -> 
             cannot delete rows.
     """
     if position is None:
-        if not isinstance(store, Deletes):
-            raise ConfigurationError(
-                f"{type(store).__name__} cannot delete rows: it does not have the ability Deletes"
-            )
+        that_deletes(store)
     elif position.sequence_number is None:
         raise ConfigurationError(
             f"the position of partition {partition_id} has no sequence number and cannot be stored"
@@ -161,7 +174,7 @@ class Force:
 
 
 def change_positions(
-    store: Any,
+    store: CheckpointStore,
     scope: Scope,
     targets: Targets,
     *,
@@ -217,7 +230,7 @@ def change_positions(
             progress("")
         # Deleting a row ends the hold of its partition, so it comes last.
         for id_ in deleted:
-            store.delete_partition(*scope, id_)
+            that_deletes(store).delete_partition(*scope, id_)
             fence.held.pop(id_)
             progress(id_)
     finally:
@@ -258,7 +271,7 @@ def holding(
         yield
 
 
-def write_again(store: Any, scope: Scope, positions: Mapping[str, Position]) -> int:
+def write_again(store: CheckpointStore, scope: Scope, positions: Mapping[str, Position]) -> int:
     """Store positions again that consumers have overwritten; return the number of them."""
     present = read_positions(store, scope)
     late = [id_ for id_, position in positions.items() if present.get(id_) != position]

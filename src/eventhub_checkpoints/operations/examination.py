@@ -2,7 +2,9 @@
 
 import time
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
+
+from azure.eventhub import CheckpointStore
 
 from eventhub_checkpoints.base import BaseCheckpointStore
 from eventhub_checkpoints.errors import CheckpointStoreError, HubUnavailableError
@@ -38,7 +40,7 @@ class Examiner:
         timeout: seconds for each query to the hub.
     """
 
-    def __init__(self, store: Any, hub: Address, timeout: float) -> None:
+    def __init__(self, store: CheckpointStore, hub: Address, timeout: float) -> None:
         self.store, self.hub, self.timeout = store, hub, timeout
         self.scope = hub.scope()
         self.failures: dict[str, CheckpointStoreError] = {}
@@ -61,9 +63,10 @@ class Examiner:
         if isinstance(self.store, BaseCheckpointStore):
             self.store.verify()
         row = {**PROBE.as_dict(), "partition_id": PROBE_PARTITION, "owner_id": PROBE_OWNER}
-        stored = self.store.list_ownership(*PROBE)
+        stored = [*self.store.list_ownership(*PROBE)]
         began = time.perf_counter()
-        won = self.store.claim_ownership([{**row, "etag": stored[0]["etag"] if stored else None}])
+        claim = {**row, "etag": stored[0]["etag"] if stored else None}
+        won = [*self.store.claim_ownership([claim])]
         seconds = time.perf_counter() - began
         if not won:
             self.unchecked.append("the duration of a claim: another process claimed the probe row")
@@ -141,7 +144,7 @@ class Examiner:
 
 
 def examine_group(
-    store: Any,
+    store: CheckpointStore,
     hub: Address,
     limits: Limits | None = None,
     *,
@@ -203,7 +206,7 @@ def examine_group(
     )
 
 
-def measured_rate(store: Any, scope: Scope, seconds: float) -> float:
+def measured_rate(store: CheckpointStore, scope: Scope, seconds: float) -> float:
     """Return the checkpoints per second of a group, of which a poll sees one a partition.
 
     Raises:
@@ -219,7 +222,7 @@ def measured_rate(store: Any, scope: Scope, seconds: float) -> float:
     return changes / (time.monotonic() - began)
 
 
-def backend_of(store: Any) -> str:
+def backend_of(store: CheckpointStore) -> str:
     """Return `blob` for a store on Blob Storage, of this package or the official one; else ""."""
     names = {each.__name__ for each in type(store).__mro__}
     return "blob" if "BlobCheckpointStore" in names else ""

@@ -15,6 +15,8 @@ from collections.abc import Collection, Iterable
 from itertools import count
 from typing import Any
 
+from azure.eventhub import CheckpointStore
+
 from eventhub_checkpoints._shared.deadline import pause
 from eventhub_checkpoints.errors import StoreUnavailableError
 from eventhub_checkpoints.operations.groups import (
@@ -66,7 +68,7 @@ class Fence:
 
     def __init__(
         self,
-        store: Any,
+        store: CheckpointStore,
         scope: Scope,
         owner: str = "",
         *,

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+
+from azure.eventhub import CheckpointStore
 
 from eventhub_checkpoints._shared.texts import counted
 from eventhub_checkpoints.abilities import Deletes
@@ -86,7 +87,7 @@ def offsets(facts: Facts) -> Iterator[Fix]:
 
 
 def carry_out(
-    store: Any,
+    store: CheckpointStore,
     hub: HubAddress,
     facts: Facts,
     fix: Fix,
@@ -132,13 +133,17 @@ def carry_out(
     offset = events[0].offset if events else None
     if offset is None:
         return f"partition {id_}: nothing changed, event {number} has no offset"
-    position = {"partition_id": id_, "sequence_number": number, "offset": offset}
+    position: dict[str, str | int | None] = {
+        "partition_id": id_,
+        "sequence_number": number,
+        "offset": offset,
+    }
     store.update_checkpoint({**scope.as_dict(), **position}, on_stale="raise")
     return f"partition {id_}: offset {offset} added to checkpoint {number}"
 
 
 def mended(
-    store: Any,
+    store: CheckpointStore,
     hub: HubAddress,
     facts: Facts,
     *,

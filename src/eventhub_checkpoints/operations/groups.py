@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Self
 
+from azure.eventhub import CheckpointStore
+
 from eventhub_checkpoints.abilities import ListsScopes
 from eventhub_checkpoints.base import BaseCheckpointStore
 from eventhub_checkpoints.errors import ConfigurationError
@@ -131,7 +133,7 @@ class Group:
         return GroupState.PARTIAL if is_partial else GroupState.ACTIVE
 
 
-def group(store: Any, scope: Scope, *, expires_after: float = EXPIRES_AFTER) -> Group:
+def group(store: CheckpointStore, scope: Scope, *, expires_after: float = EXPIRES_AFTER) -> Group:
     """Read the rows of a consumer group.
 
     Args:
@@ -147,13 +149,14 @@ def group(store: Any, scope: Scope, *, expires_after: float = EXPIRES_AFTER) -> 
     return Group.of(scope, list_checkpoints(store, scope), ownerships, expires_after)
 
 
-def list_checkpoints(store: Any, scope: Scope) -> list[Row]:
+def list_checkpoints(store: CheckpointStore, scope: Scope) -> list[Row]:
     """Return the checkpoints of a group, with the times of their writes where a store knows them.
 
     The official Blob store passes unknown keywords on to its HTTP session, which refuses them.
     """
-    keywords = {"with_times": True} if isinstance(store, BaseCheckpointStore) else {}
-    return list(store.list_checkpoints(*scope, **keywords))
+    if isinstance(store, BaseCheckpointStore):
+        return list(store.list_checkpoints(*scope, with_times=True))
+    return list(store.list_checkpoints(*scope))
 
 
 def ownership_of(row: Row, now: float, expires_after: float) -> Ownership:
@@ -162,7 +165,7 @@ def ownership_of(row: Row, now: float, expires_after: float) -> Ownership:
     return Ownership(owner_id, age, bool(owner_id) and age <= expires_after)
 
 
-def groups(store: Any, *, expires_after: float = EXPIRES_AFTER) -> list[Group]:
+def groups(store: CheckpointStore, *, expires_after: float = EXPIRES_AFTER) -> list[Group]:
     """Read all consumer groups of a store, sorted by name.
 
     Raises:
@@ -177,7 +180,7 @@ def groups(store: Any, *, expires_after: float = EXPIRES_AFTER) -> list[Group]:
     return [group(store, scope, expires_after=expires_after) for scope in store.list_scopes()]
 
 
-def similar_groups(store: Any, scope: Scope) -> list[Scope]:
+def similar_groups(store: CheckpointStore, scope: Scope) -> list[Scope]:
     """Return the groups of a store that the user of an unknown one may have meant.
 
     They are those of the same hub, and those of the same name of a hub of that name.

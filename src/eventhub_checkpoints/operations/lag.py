@@ -4,7 +4,9 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
+
+from azure.eventhub import CheckpointStore
 
 from eventhub_checkpoints.operations.groups import (
     EXPIRES_AFTER,
@@ -155,7 +157,7 @@ def partition_lag(
 
 
 def lag(
-    store: Any,
+    store: CheckpointStore,
     hub: Address,
     consumer_group: str | None = None,
     *,

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+
+from azure.eventhub import CheckpointStore
 
 from eventhub_checkpoints.blob import BlobCheckpointStore
 from eventhub_checkpoints.errors import (
@@ -140,14 +141,14 @@ class Migration:
         steps: decision for every partition, in numeric order.
     """
 
-    store: Any
+    store: CheckpointStore
     scope: Scope
     steps: Sequence[Step]
 
     @classmethod
     def planned(
         cls,
-        store: Any,
+        store: CheckpointStore,
         scope: Scope,
         source: Mapping[str, Position],
         expires_after: float = EXPIRES_AFTER,

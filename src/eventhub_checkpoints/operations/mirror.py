@@ -4,7 +4,8 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+
+from azure.eventhub import CheckpointStore
 
 from eventhub_checkpoints.abilities import Replaces
 from eventhub_checkpoints.errors import InvalidRecordError, StaleCheckpointError, StoreError
@@ -47,8 +48,8 @@ class Mirror:
         expires_after: seconds after which an ownership that was not renewed counts as expired.
     """
 
-    source: Any
-    target: Any
+    source: CheckpointStore
+    target: CheckpointStore
     scope: Scope
     expires_after: float = EXPIRES_AFTER
     _copied: dict[str, Position] = field(default_factory=dict)

@@ -14,7 +14,9 @@ from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
-from typing import Any, Self
+from typing import Self
+
+from azure.eventhub import CheckpointStore
 
 from eventhub_checkpoints._shared.secrets import masked
 from eventhub_checkpoints._shared.workers import in_daemon_thread
@@ -62,7 +64,7 @@ class Watched:
             events may be read, and the lag in seconds stays unknown.
     """
 
-    store: Any
+    store: CheckpointStore
     hub: Address
     missing: Missing = "earliest"
     expires_after: float = EXPIRES_AFTER

@@ -24,7 +24,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any, Self
+from typing import Self
+
+from azure.eventhub import CheckpointStore
 
 from eventhub_checkpoints._shared._sync.compat import for_each
 from eventhub_checkpoints.abilities import Deletes, Replaces
@@ -164,7 +166,7 @@ class Rows:
     group: Group | None = None
 
     @classmethod
-    def read(cls, store: Any, scope: Scope, expires_after: float) -> Self:
+    def read(cls, store: CheckpointStore, scope: Scope, expires_after: float) -> Self:
         """Read the rows of a group.
 
         Raises:
@@ -224,8 +226,8 @@ class Move:
 
     def __init__(
         self,
-        source: Any,
-        target: Any,
+        source: CheckpointStore,
+        target: CheckpointStore,
         scope: Scope,
         partition_ids: Sequence[str],
         *,
@@ -239,8 +241,8 @@ class Move:
                     f"{type(store).__name__} cannot take part in a move: it does not have the "
                     "ability Replaces"
                 )
-        self._source: Any = source
-        self._target: Any = target
+        self._source = source
+        self._target = target
         self._scope = scope
         self._ids = in_order(partition_ids)
         self._expires_after = expires_after
@@ -426,7 +428,9 @@ class Move:
                 "cannot delete the closed one: it does not have the ability Deletes"
             )
 
-    def _replace(self, store: Any, partition_id: str, position: Position, rows: Rows) -> None:
+    def _replace(
+        self, store: CheckpointStore, partition_id: str, position: Position, rows: Rows
+    ) -> None:
         """Replace a checkpoint if it is still the one that was read; else the next pass decides.
 
         Raises:
@@ -435,7 +439,8 @@ class Move:
         stored = rows.checkpoints.get(partition_id)
         row = position.as_dict(self._scope, partition_id)
         keep_next_write(store, self._scope, partition_id)
-        if store.replace_checkpoint(row, stored and stored.as_row()):
+        assert isinstance(store, Replaces), "checked when the move was made"
+        if store.replace_checkpoint(row, stored.as_row() if stored else None):
             self._overtaken.pop((id(store), partition_id), None)
             return
         overtaken = self._overtaken[id(store), partition_id] = (

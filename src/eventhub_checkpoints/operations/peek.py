@@ -8,7 +8,9 @@ the events are read through `$Default`.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import TypeVar
+
+from azure.eventhub import CheckpointStore
 
 from eventhub_checkpoints._shared.client import STOLEN
 from eventhub_checkpoints._shared.secrets import quoted
@@ -88,7 +90,7 @@ class PositionAtTime:
 
 
 def peek(
-    store: Any,
+    store: CheckpointStore | None,
     hub: HubAddress,
     partition_id: str,
     position: EventPosition | None = None,
@@ -101,7 +103,7 @@ def peek(
     """Read events around a position, without an effect on any consumer.
 
     Args:
-        store: any synchronous checkpoint store; used only without a position.
+        store: any synchronous checkpoint store; None is enough with a position.
         hub: the hub; its consumer group is the one whose checkpoint is read.
         partition_id: which partition.
         position: of the first event; None: the event after the group's checkpoint.
@@ -128,6 +130,8 @@ def peek(
             f"{where} is empty: its events up to {properties.next_sequence_number - 1} have expired"
         )
     if position is None:
+        if store is None:
+            raise ConfigurationError("the position is None; expected a store that has a checkpoint")
         position = after_checkpoint(store, hub, properties, is_end_allowed=before > 0)
 
     def read(address: HubAddress) -> list[PeekedEvent]:
@@ -205,7 +209,7 @@ def properties_of(hub: Address, partition_id: str, timeout: float) -> PartitionP
 
 
 def after_checkpoint(
-    store: Any, hub: Address, properties: PartitionProperties, *, is_end_allowed: bool
+    store: CheckpointStore, hub: Address, properties: PartitionProperties, *, is_end_allowed: bool
 ) -> EventPosition:
     """Return the position after the group's checkpoint.
 
@@ -242,7 +246,7 @@ def after_checkpoint(
             f"partition {id_} of {scope}: events {number + 1} to {begin - 1} after the checkpoint "
             f"have expired; the first retained one is {begin}",
         )
-    offset = row.get("offset")
+    offset = row.get("offset", "")
     is_at_end = number == last or (number is None and offset == properties.last_enqueued_offset)
     if is_at_end and not is_end_allowed:
         raise ConfigurationError(

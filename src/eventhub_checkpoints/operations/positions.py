@@ -14,6 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from azure.eventhub import CheckpointStore
+
 from eventhub_checkpoints._shared.foreign_json import parse_json
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError, InvalidRecordError
@@ -122,7 +124,7 @@ def positions_of(found: Group) -> dict[str, Position]:
     return {id_: Position.of(found.checkpoints[id_]) for id_ in in_order(found.checkpoints)}
 
 
-def read_positions(store: Any, scope: Scope) -> dict[str, Position]:
+def read_positions(store: CheckpointStore, scope: Scope) -> dict[str, Position]:
     """Read the positions of a group from a store, by partition id.
 
     Raises:
