@@ -46,7 +46,7 @@ NO_HUB = (
 )
 
 
-KINDS = {str: "a string", dict: "a table"}
+KINDS: Mapping[type, str] = {str: "a string", dict: "a table"}
 """Types of a profile's values, for errors."""
 
 
