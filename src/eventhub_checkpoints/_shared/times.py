@@ -1,10 +1,13 @@
 """Times as text: the one grammar of options, command line, page and stored dead letters."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
 
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MILLISECOND = timedelta(milliseconds=1)
+"""Resolution of the times of a hub."""
 TIME = "a time in ISO 8601, such as 2026-11-21T10:00 (UTC) or 2026-11-21T10:00:00.250+01:00"
 
 

@@ -16,6 +16,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 from platformdirs import user_config_path
 
+from eventhub_checkpoints._shared.client import EXPIRES_AFTER
 from eventhub_checkpoints._shared.deadline import UNREACHABLE_TIMEOUT
 from eventhub_checkpoints._shared.durations import parse_duration
 from eventhub_checkpoints._shared.secrets import quoted
@@ -24,7 +25,6 @@ from eventhub_checkpoints.abilities import FullCheckpointStore
 from eventhub_checkpoints.cli.durations import duration_option
 from eventhub_checkpoints.cli.output import shown_path
 from eventhub_checkpoints.errors import CheckpointStoreError, ConfigurationError
-from eventhub_checkpoints.operations.groups import EXPIRES_AFTER
 from eventhub_checkpoints.receive.address import DEFAULT_CONSUMER_GROUP
 from eventhub_checkpoints.receive.amqp.address import HubAddress
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT

@@ -28,7 +28,8 @@ from eventhub_checkpoints.receive.hub import list_partitions
 
 PASSES = 20
 """Number of passes of a move within the time after which an ownership expires."""
-LONGEST_PAUSE = 1.0
+LONGEST_INTERVAL = 1.0
+"""Seconds between two of them at most."""
 
 NO_OTHER_STORE = "no other store: pass --to-store URL, set EHCP_TO_STORE, or pass --to-profile NAME"
 
@@ -183,7 +184,7 @@ def move(
             settle=settle,
             waits=wait,
         )
-        every = min(LONGEST_PAUSE, target.expires_after / PASSES)
+        every = min(LONGEST_INTERVAL, target.expires_after / PASSES)
         made, shown = moves.Pass(time.time()), dict[str, Stage]()
         with refusals():
             if not execute:

@@ -250,7 +250,7 @@ class TrailingSchedule(SaveSchedule):
             self.wake_time = min(self.wake_time, self._unsaved[0].due_at)
 
 
-NEVER = sys.maxsize
+UNREACHED = sys.maxsize
 """More events than any session reaches."""
 IOTHUB_REACT: Keys = {
     "frequency": duration(1, 60),
@@ -399,7 +399,7 @@ class Every(Policy):
         return spelled("every", events=self.events, seconds=self.seconds)
 
     def begin(self, now: float) -> SaveSchedule:
-        return EverySchedule(self.events or NEVER, self.seconds or math.inf, now)
+        return EverySchedule(self.events or UNREACHED, self.seconds or math.inf, now)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -228,7 +228,7 @@ def with_names(options: Options) -> Options:
 CREDENTIAL = ("credential", "aadAuthCallback")
 """Options that name a credential."""
 
-JVM_CLASS = (
+JVM_CREDENTIAL = (
     "which is not package.module:Class of a Python class; a class of the JVM cannot be called. Set "
     "credential=ClientSecretCredential with credential.tenant_id, credential.client_id and "
     "credential.client_secret, which needs the package azure-identity, or a class of your own "
@@ -260,7 +260,7 @@ def parse_credential(options: Options) -> CredentialName:
         raise ConfigurationError(f"useAadAuth=false contradicts {named[0]}; leave one of them out")
     text = from_environment(named[0], options[named[0]])
     if named == ["aadAuthCallback"] and not OWN.fullmatch(text):
-        raise ConfigurationError(f"aadAuthCallback is {quoted(text)}, {JVM_CLASS}")
+        raise ConfigurationError(f"aadAuthCallback is {quoted(text)}, {JVM_CREDENTIAL}")
     return CredentialClass(text, arguments) if arguments else text
 
 

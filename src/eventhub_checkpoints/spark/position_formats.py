@@ -2,17 +2,15 @@
 
 import json
 from collections.abc import Mapping
-from datetime import timedelta
 from typing import Any
 
 from eventhub_checkpoints._shared.foreign_json import parse_json
 from eventhub_checkpoints._shared.secrets import quoted
-from eventhub_checkpoints._shared.times import parse_time
+from eventhub_checkpoints._shared.times import MILLISECOND, parse_time
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.position import EventPosition, is_partition_id
 
 FIELDS = ("offset", "seqNo", "enqueuedTime", "isInclusive")
-MILLISECOND = timedelta(milliseconds=1)
 
 
 def compact(value: object) -> str:

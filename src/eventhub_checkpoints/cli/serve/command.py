@@ -17,7 +17,7 @@ from eventhub_checkpoints.cli.status import From
 from eventhub_checkpoints.cli.target import Target, Through, on_targets, open_stores
 from eventhub_checkpoints.operations.lag import Missing
 from eventhub_checkpoints.operations.monitor import INTERVAL, Monitor, Watched
-from eventhub_checkpoints.operations.scale import HOLD, TARGET
+from eventhub_checkpoints.operations.scale import DEMAND_HOLD, TARGET
 
 HOST = "127.0.0.1"
 PORT = 9877
@@ -48,7 +48,7 @@ def serve(
     hold: Annotated[
         float,
         duration_option(least=0, help="Time until lower demand for replicas counts."),
-    ] = HOLD,
+    ] = DEMAND_HOLD,
     missing: From = "earliest",
     seconds: Annotated[
         bool, typer.Option(help="Read the first unprocessed events, for the lag in seconds.")
