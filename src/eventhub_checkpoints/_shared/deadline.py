@@ -92,7 +92,7 @@ def backoff(attempt: int, chance: float) -> float:
     Doubles from 0.1 s to 3 s. `chance` (0 to 1) spreads it over the upper half of that, so that
     many clients do not retry in step.
     """
-    return min(FIRST_PAUSE * 2 ** min(attempt, 10), LONGEST_PAUSE) * (0.5 + chance / 2)
+    return min(FIRST_PAUSE * 2.0 ** min(attempt, 10), LONGEST_PAUSE) * (0.5 + chance / 2)
 
 
 def pause(attempt: int, seconds_left: float, chance: float) -> float | None:

@@ -28,8 +28,8 @@ from eventhub_checkpoints.receive.amqp.address import (
     HUB_NAME,
     NAMESPACE,
     HubAddress,
-    names_without_key,
 )
+from eventhub_checkpoints.receive.connection_string import ConnectionString
 from eventhub_checkpoints.receive.credentials import OWN, CredentialClass, CredentialName
 from eventhub_checkpoints.receive.position import is_digits
 from eventhub_checkpoints.spark.refused_options import REFUSED
@@ -218,10 +218,10 @@ def with_names(options: Options) -> Options:
     The JVM connector's users pass one of these together with a credential.
     """
     text = from_environment("connectionString", options.get("connectionString", ""))
-    named = names_without_key(text)
-    if not named:
+    parts = ConnectionString.parse(text)
+    if parts is None or not parts.namespace or parts.key or parts.signature:
         return options
-    names = dict(zip(("fullyQualifiedNamespace", "eventHubName"), named, strict=True))
+    names = {"fullyQualifiedNamespace": parts.namespace, "eventHubName": parts.hub}
     return {**names, **{name: options[name] for name in options if name != "connectionString"}}
 
 
