@@ -90,8 +90,9 @@ def test_a_time_is_that_of_the_first_event_to_be_read(site: Site) -> None:
     assert [row["new"] for row in plan] == [21, 20, 20, 0]
     local = (noon + timedelta(seconds=30)).replace(tzinfo=None).isoformat()
     assert ehcp_json("reset", "--to-datetime", local)["partitions"] == plan
-    plan = ehcp_json("reset", "--by-duration", "PT1H")["partitions"]
-    assert [row["new"] for row in plan] == [0, 10, 0, 0]
+    for spelling in ("PT1H", "1h", "60 Minutes"):
+        plan = ehcp_json("reset", "--by-duration", spelling)["partitions"]
+        assert [row["new"] for row in plan] == [0, 10, 0, 0]
 
 
 def test_a_time_after_the_newest_event_is_the_end_and_is_noted(site: Site) -> None:

@@ -255,7 +255,7 @@ NAMESPACE = "Endpoint=sb://ns.servicebus.windows.net/;SharedAccessKeyName=a;Shar
         (["list", "--from", "mssql://app:S3CR3T@host"], "mssql|expected a file"),
         (["list", "--from", NAMESPACE], "names no hub; add ;EntityPath=HUB"),
         (["list", "--from", "dead", "--hub", ""], "expected a connection string"),
-        (["list", "--since", "yesterday"], "'yesterday' is not a time"),
+        (["list", "--since", "yesterday"], "the time is 'yesterday'; expected a time"),
         (["show", "zz"], "no letter has an id that begins with 'zz'"),
         (["show", ""], "no letter has an id that begins with ''"),
         (["redrive", "zz", "--execute"], "no letter has an id"),

@@ -204,7 +204,7 @@ def test_at_shows_each_partition_and_those_without_an_event_since(scene: Scene) 
         (["0", "--sequence-number", "20"], "has no event 20: its newest one is 19"),
         (["0", "--at", "2999-01-01"], "no event that was enqueued at 2999-01-01T00:00:00"),
         (["7"], "has no partition '7'; it has 0 to 3"),
-        (["0", "--at", "yesterday"], "'yesterday' is not a time; expected ISO 8601"),
+        (["0", "--at", "yesterday"], "the time is 'yesterday'; expected a time in ISO 8601"),
         (["0", "--at", "2026-11-23", "--offset", "1"], "pass one of them"),
         (["0", "--offset", "nonsense", "--timeout", "4"], "partition 0 of .*nonsense"),
         (["0", "--offset", ""], "offset is ''; expected a non-empty string"),
@@ -229,7 +229,7 @@ def test_what_has_expired_or_was_created_anew_is_said(scene: Scene) -> None:
 
 
 def test_a_time_that_is_invalid_is_refused_for_at_too(scene: Scene) -> None:
-    assert "is not a time" in scene.refusal("at", "noon")
+    assert "expected a time in ISO 8601" in scene.refusal("at", "noon")
 
 
 def test_a_hub_that_does_not_answer_ends_within_the_time_limit(scene: Scene) -> None:

@@ -219,7 +219,7 @@ def test_a_profile_names_everything(operator, tmp_path, monkeypatch) -> None:
     file = tmp_path / "config.toml"
     url = os.environ["EHCP_STORE"]
     file.write_text(
-        f"[profiles.prod]\nhub = '{operator.text}'\ngroup = '$Default'\ntimeout = 20\n"
+        f"[profiles.prod]\nhub = '{operator.text}'\ngroup = '$Default'\ntimeout = '20s'\n"
         f"store = {{backendType = 'Sql', sql = {{url = '{url}'}}}}\n"
     )
     monkeypatch.delenv("EHCP_STORE")

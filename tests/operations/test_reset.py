@@ -1,7 +1,5 @@
 """Plans of a reset: pure rules, and what they guarantee for any partition and target."""
 
-from datetime import UTC, datetime, timedelta, timezone
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,8 +9,6 @@ from eventhub_checkpoints.operations.lag import partition_lag
 from eventhub_checkpoints.operations.positions import Position
 from eventhub_checkpoints.operations.reset import (
     Shift,
-    duration_of,
-    moment_of,
     old_next,
     plan_partition,
 )
@@ -99,32 +95,3 @@ def test_an_event_that_was_compacted_has_no_offset() -> None:
     without = plan.with_offset("")
     assert (without.after, without.needs_offset) == (Position(6, ""), False)
     assert without.note == "event 6 does not exist: no offset"
-
-
-@pytest.mark.parametrize(
-    ("text", "duration"),
-    [
-        ("P1DT2H", timedelta(days=1, hours=2)),
-        ("PT30M", timedelta(minutes=30)),
-        ("PT0.5S", timedelta(seconds=0.5)),
-        ("P2W", timedelta(weeks=2)),
-        ("P0D", timedelta(0)),
-    ],
-)
-def test_a_duration_is_that_of_iso_8601(text: str, duration: timedelta) -> None:
-    assert duration_of(text) == duration
-
-
-@pytest.mark.parametrize(
-    "text", ["", "P", "PT", "P1DT", "1D", "P1Y", "P1M", "PT1.5H", "-P1D", "p1d"]
-)
-def test_another_duration_is_refused(text: str) -> None:
-    with pytest.raises(ConfigurationError, match="the duration is"):
-        duration_of(text)
-
-
-def test_a_time_without_a_zone_is_utc() -> None:
-    assert moment_of("2026-11-21T10:00:00.250") == datetime(2026, 11, 21, 10, 0, 0, 250_000, UTC)
-    zone = timezone(timedelta(hours=1))
-    assert moment_of("2026-11-21T10:00+01:00") == datetime(2026, 11, 21, 10, tzinfo=zone)
-    assert moment_of("2026-11-21") == datetime(2026, 11, 21, tzinfo=UTC)

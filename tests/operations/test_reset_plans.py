@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from threading import Event
 from typing import Any
 
@@ -14,8 +14,7 @@ from eventhub_checkpoints.operations.positions import CLOSED_NUMBER, Position
 from eventhub_checkpoints.operations.reset import (
     PartitionReset,
     Shift,
-    duration_of,
-    moment_of,
+    before_now,
     numbers_at,
     offsets_of,
     old_next,
@@ -295,35 +294,15 @@ def test_a_group_without_a_checkpoint_begins_where_its_consumers_do() -> None:
     assert [old_next(None, 5, 9, missing) for missing in ("earliest", "latest")] == [5, 10]
 
 
-@pytest.mark.parametrize(
-    ("text", "duration"),
-    [
-        ("P1DT2H3M4.5S", timedelta(days=1, hours=2, minutes=3, seconds=4.5)),
-        ("P1WT1S", timedelta(weeks=1, seconds=1)),
-        ("P36600D", timedelta(days=36600)),
-    ],
-)
-def test_each_part_of_a_duration_has_its_length(text: str, duration: timedelta) -> None:
-    assert duration_of(text) == duration
+def test_a_time_before_now_needs_a_unit() -> None:
+    with pytest.raises(ConfigurationError, match="the duration is '2'; expected"):
+        before_now("2")
 
 
-def test_what_is_no_duration_or_time_is_refused_with_what_is_expected() -> None:
-    for text, message in (
-        (
-            "1 day",
-            "the duration is '1 day'; expected ISO 8601 without years and months, such as P1DT2H "
-            "or PT30M",
-        ),
-        ("P36600DT1S", "the duration 'P36600DT1S' is longer than 100 years"),
-    ):
-        with pytest.raises(ConfigurationError) as failure:
-            duration_of(text)
-        assert str(failure.value) == message
-    with pytest.raises(ConfigurationError) as failure:
-        moment_of("noon")
-    assert str(failure.value) == (
-        "'noon' is not a time; expected ISO 8601, such as 2026-11-21T10:00:00.000 (UTC) or "
-        "2026-11-21T10:00+01:00"
-    )
+def test_a_time_before_now_is_in_utc() -> None:
+    assert before_now("0s").tzinfo is UTC
+
+
+def test_a_target_without_a_zone_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="zone"):
         plans_of(datetime(2026, 11, 21))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from eventhub_checkpoints.errors import ConfigurationError, StoreError
 from eventhub_checkpoints.operations.lag import GroupLag, partition_lag
-from eventhub_checkpoints.operations.scale import HOLD, demand, number_in
+from eventhub_checkpoints.operations.scale import DEMAND_HOLD, demand, number_in
 from eventhub_checkpoints.receive import PartitionProperties
 from eventhub_checkpoints.records import Scope
 from keda_formula import Partition, metric, replicas
@@ -38,7 +38,7 @@ windows = st.lists(
 )
 
 
-@given(windows, st.integers(1, 1000), st.sampled_from([0.0, 30.0, HOLD]))
+@given(windows, st.integers(1, 1000), st.sampled_from([0.0, 30.0, DEMAND_HOLD]))
 def test_replicas_are_never_more_than_partitions_with_work(counts, target, hold) -> None:
     window = [lags(*each, time=30.0 * at) for at, each in enumerate(counts)]
     recent = [each for at, each in enumerate(counts) if 30.0 * (len(counts) - 1 - at) <= hold]
@@ -52,9 +52,9 @@ def test_replicas_are_never_more_than_partitions_with_work(counts, target, hold)
 def test_demand_rises_at_once_and_falls_after_the_hold() -> None:
     window = [lags(0, 0, time=0.0), lags(500, 500, time=15.0)]
     assert demand(window).replicas == 2
-    window += [lags(0, 3, time=15.0 + seconds) for seconds in (15.0, 90.0, HOLD)]
+    window += [lags(0, 3, time=15.0 + seconds) for seconds in (15.0, 90.0, DEMAND_HOLD)]
     assert demand(window).replicas == 2
-    window.append(lags(0, 3, time=16.0 + HOLD))
+    window.append(lags(0, 3, time=16.0 + DEMAND_HOLD))
     assert demand(window).replicas == 1
 
 

@@ -340,8 +340,8 @@ def test_settings_of_iothub_react_mean_a_replay_window(settings: Any, policy: Po
     assert Policy.from_settings(settings) == policy
 
 
-FREQUENCY = "expected a duration such as '5s' or '5000ms', from 1s to 60s"
-TIME = "expected a duration such as '5s' or '5000ms', from 1s to 3600s"
+FREQUENCY = "expected a duration with its unit, such as 30s, 0.5m or PT30S, from 1s to 60s"
+TIME = "expected a duration with its unit, such as 30s, 0.5m or PT30S, from 1s to 3600s"
 COUNT = "expected a whole number, 1 or more"
 KNOWN = "frequency, countThreshold, timeThreshold"
 

@@ -9,7 +9,7 @@ from azure.eventhub import TransportType
 from eventhub_checkpoints import ConfigurationError
 from eventhub_checkpoints.receive import HubAddress, OffsetRange, ReadSettings, list_partitions
 from eventhub_checkpoints.receive.batches import read_range
-from eventhub_checkpoints.receive.credentials import credential_of
+from eventhub_checkpoints.receive.credentials import credential_of, named_credential
 from waiting import LIMIT
 
 SECRET = "c2VjcmV0LWtleS10aGF0LW5vLWxvZy1tYXktc2hvdw=="
@@ -36,9 +36,9 @@ def identity(monkeypatch):
     package = types.ModuleType("azure.identity")
     package.WorkloadCredential = WorkloadCredential
     monkeypatch.setitem(sys.modules, "azure.identity", package)
-    credential_of.cache_clear()
+    named_credential.cache_clear()
     yield package
-    credential_of.cache_clear()
+    named_credential.cache_clear()
 
 
 @pytest.fixture

@@ -133,7 +133,7 @@ def test_an_outage_is_logged_once(writer_of, caplog):
 
 
 def test_a_flush_does_not_wait_for_the_pause_to_end(writer_of, monkeypatch):
-    monkeypatch.setattr("eventhub_checkpoints.spark.publisher.pause", lambda *_: 1000.0)
+    monkeypatch.setattr("eventhub_checkpoints.spark.publisher.backoff", lambda *_: 1000.0)
     writer = Writer(StoreUnavailableError("the store is away"))
     background = writer_of(writer)
     background.put(events(p0=1))

@@ -101,7 +101,7 @@ SOURCE = [
     ),
     Mistake(
         {"startingPosition": "yesterday"},
-        "startingPosition: 'yesterday' is not a time with a zone, such as",
+        "startingPosition is 'yesterday'; expected a time in ISO 8601, such as",
     ),
     Mistake({"startingPosition": "-1"}, "startingPosition is '-1', which is called earliest here"),
     Mistake(
@@ -118,7 +118,7 @@ SOURCE = [
     ),
     Mistake(
         {"receiverTimeout": "a minute"},
-        "receiverTimeout is 'a minute'; expected seconds, or such as 90s or PT1M30S",
+        "receiverTimeout is 'a minute'; expected seconds, or a duration such as 30s",
     ),
     Mistake({"failOnDataLoss": "no"}, "failOnDataLoss is 'no'; expected true or false"),
     Mistake(

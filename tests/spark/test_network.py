@@ -10,7 +10,11 @@ import pytest
 
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.localhub import LocalHub
-from eventhub_checkpoints.receive.credentials import CredentialClass, credential_of
+from eventhub_checkpoints.receive.credentials import (
+    CredentialClass,
+    credential_of,
+    named_credential,
+)
 from eventhub_checkpoints.receive.kafka.address import KafkaAddress
 from eventhub_checkpoints.send.arrow import read_rows
 from eventhub_checkpoints.spark.sink.options import SinkOptions
@@ -39,7 +43,7 @@ def hub() -> Iterator[LocalHub]:
 @pytest.fixture(autouse=True)
 def vault(own_module: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VAULT_SECRET", SECRET)
-    credential_of.cache_clear()
+    named_credential.cache_clear()
 
 
 def write(options: dict[str, str], *bodies: bytes) -> None:

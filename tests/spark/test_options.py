@@ -129,7 +129,7 @@ def test_an_empty_consumer_group_is_refused(name, group):
 
 
 def test_a_word_that_is_no_position_is_answered_with_the_words_that_are():
-    with pytest.raises(ConfigurationError, match=r"startingPosition: 'soon' .* earliest, latest"):
+    with pytest.raises(ConfigurationError, match=r"is 'soon'; .* earliest, latest"):
         parse(startingPosition="soon")
 
 
@@ -139,10 +139,17 @@ def test_the_clients_word_for_an_end_is_answered_with_the_sources(given, meant):
         parse(startingPosition=given)
 
 
-@pytest.mark.parametrize("text", ["2026-11-21T10:00:00", "yesterday", "", "123"])
+@pytest.mark.parametrize("text", ["2026-11-21T25:00:00", "yesterday", "", "123"])
 def test_a_position_that_is_no_time_is_named(text):
-    with pytest.raises(ConfigurationError, match="startingPosition: "):
+    with pytest.raises(ConfigurationError, match="startingPosition is "):
         parse(startingPosition=text)
+
+
+@pytest.mark.parametrize("text", ["2026-11-21T10:00", "2026-11-21T11:00+01:00"])
+def test_a_time_without_an_offset_is_utc(text):
+    moment = datetime(2026, 11, 21, 10, tzinfo=UTC)
+    expected = EventPosition.from_enqueued_time(moment)
+    assert parse(startingPosition=text).starting_position == expected
 
 
 def test_positions_by_partition_are_the_connectors_json():
@@ -221,7 +228,10 @@ def test_a_reader_is_exclusive_only_if_the_job_says_so(given, level):
         ({"minPartitions": "8", "partitionsPerTask": "2"}, "joins them"),
         ({"minPartitions": "0"}, "minPartitions is '0'"),
         ({"maxTriggerDelay": "15m"}, "only with minEventsPerTrigger"),
-        ({"minEventsPerTrigger": "9", "maxTriggerDelay": "900000"}, "add a unit, such as 15m"),
+        (
+            {"minEventsPerTrigger": "9", "maxTriggerDelay": "900000"},
+            "is .* with its unit",
+        ),
         ({"minEventsPerTrigger": "9", "maxTriggerDelay": "15 parsecs"}, "maxTriggerDelay is"),
     ],
 )

@@ -165,7 +165,10 @@ def test_a_time_is_utc_and_cut_to_milliseconds():
         ('{"seqNo":100}', "offset, enqueuedTime, isInclusive missing"),
         ('{"offset":null,"seqNo":"1","enqueuedTime":null,"isInclusive":true}', "seqNo"),
         ('{"offset":null,"seqNo":1,"enqueuedTime":null,"isInclusive":"true"}', "isInclusive"),
-        ('{"offset":null,"seqNo":-1,"enqueuedTime":null,"isInclusive":true}', "is not a time"),
+        (
+            '{"offset":null,"seqNo":-1,"enqueuedTime":null,"isInclusive":true}',
+            "enqueuedTime is None",
+        ),
         ('{"offset":null,"seqNo":-1,"enqueuedTime":"noon","isInclusive":true}', "'noon'"),
         ('{"offset":1,"seqNo":-1,"enqueuedTime":null,"isInclusive":true}', "offset is 1"),
         ("[1]", "not a JSON object"),

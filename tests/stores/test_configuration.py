@@ -120,6 +120,14 @@ def test_a_credential_may_come_from_the_caller() -> None:
             {"operation_timeout": 6.0, "write_timeout": 6.0},
         ),
         ({**MEMORY, "settings": {"max_concurrency": 4}}, {"max_concurrency": 4}),
+        (
+            {**MEMORY, "settings": {"write_timeout": "PT5S", "keep_unconfirmed": "0.5m"}},
+            {"write_timeout": 5.0, "keep_unconfirmed": 30.0},
+        ),
+        (
+            {**MEMORY, "settings": {"write_timeout": timedelta(seconds=5)}},
+            {"write_timeout": 5.0},
+        ),
         (with_(BLOB, "azureblob", useEmulator=True), {}),
         (
             {**with_(BLOB, "azureblob", useEmulator=True), "settings": {"name_case": "as-typed"}},

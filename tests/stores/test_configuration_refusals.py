@@ -159,7 +159,7 @@ def test_an_unknown_key_is_refused_with_the_nearest_first(mapping: Any, said: st
     assert refused(mapping).startswith(said)
 
 
-RW = "expected a duration such as '5s' or '5000ms', from 1s to 60s"
+RW = "expected a duration with its unit, such as 30s, 0.5m or PT30S, from 1s to 60s"
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from pathlib import Path
 from azure.eventhub import EventData
 from google.protobuf.message import DecodeError
 
+from eventhub_checkpoints._shared.times import parse_time
 from eventhub_checkpoints.cli.records import read_record
 from eventhub_checkpoints.cli.serve.external_scaler import CLASSES
 from eventhub_checkpoints.cli.status import read_samples, write_samples
@@ -19,7 +20,6 @@ from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.operations import positions, states
 from eventhub_checkpoints.operations.groups import in_order as in_numeric_order
 from eventhub_checkpoints.operations.lag import PartitionLag
-from eventhub_checkpoints.operations.reset import moment_of
 from eventhub_checkpoints.operations.scale import number_in
 from eventhub_checkpoints.processing.start_position import beyond
 from eventhub_checkpoints.receive.position import EventPosition, after
@@ -136,7 +136,7 @@ def page_form(data: bytes) -> None:
     with suppress(ConfigurationError):
         numbers_of(text)
     with suppress(ConfigurationError):
-        EventPosition.from_enqueued_time(moment_of(text))
+        EventPosition.from_enqueued_time(parse_time(text))
 
 
 def stored_position(data: bytes) -> None:

@@ -17,7 +17,7 @@ from eventhub_checkpoints.processing.start_position import refused_position
 from eventhub_checkpoints.receive.amqp.address import HubAddress
 from eventhub_checkpoints.receive.credentials import credential_of
 from eventhub_checkpoints.records import Checkpoint, Proposal, Scope
-from eventhub_checkpoints.stores.blob.options import ContainerUrl, checked_connection_string
+from eventhub_checkpoints.stores.blob.options import ContainerUrl, parse_connection_string
 from eventhub_checkpoints.stores.cassandra.url import Address as CassandraAddress
 from eventhub_checkpoints.stores.configuration import read_configuration
 from eventhub_checkpoints.stores.redis.url import RedisUrl, object_id
@@ -70,7 +70,7 @@ def connection_string(data: bytes) -> None:
     reads: list[Callable[[], object]] = [
         lambda: HubAddress.from_connection_string(text).scope(),
         lambda: HubAddress.from_credential(text, text, "DefaultAzureCredential").scope(),
-        lambda: checked_connection_string(text),
+        lambda: parse_connection_string(text),
         lambda: credential_of(text),
         lambda: CommandTarget(hub=text).scope,
         lambda: object_id(text),

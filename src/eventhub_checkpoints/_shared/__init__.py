@@ -4,8 +4,8 @@
 - `settings`: what a store can be configured with, validation, and "did you mean".
 - `foreign_json`: JSON of others, every failure of which is a `ValueError`.
 - `secrets`: quoting values in messages without their secrets.
-- `configuration_tables`: tables and durations of a configuration. `texts`: values as people read
-  them.
+- `times`, `durations`: how they are written as text. `configuration_tables`: tables of a
+  configuration. `texts`: values as people read them.
 - `deadline`: time that the current call has left, and pauses between attempts. `workers`: threads
   that make the calls of the main thread.
 - `connection_errors`: why there is no connection, by the error of any driver.

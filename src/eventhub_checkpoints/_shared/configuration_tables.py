@@ -5,39 +5,12 @@ Everything else raises `ConfigurationError`.
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime
 from typing import Any
 
+from eventhub_checkpoints._shared.durations import parse_duration
 from eventhub_checkpoints._shared.secrets import holds_secret, quoted
 from eventhub_checkpoints._shared.settings import nearest_first
 from eventhub_checkpoints.errors import ConfigurationError
-
-DURATION = r"(?a)\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*"
-SECONDS = {
-    **dict.fromkeys(("ms", "milli", "millis", "millisecond", "milliseconds"), 0.001),
-    **dict.fromkeys(("s", "second", "seconds"), 1.0),
-    **dict.fromkeys(("m", "min", "minute", "minutes"), 60.0),
-    **dict.fromkeys(("h", "hour", "hours"), 3600.0),
-}
-"""Seconds in one of each unit."""
-ANY_DAY = datetime(2000, 1, 1)
-
-
-def seconds_of(value: Any) -> float | None:
-    """Return a duration in seconds; None if the value is not a duration.
-
-    A number without a unit is refused: HOCON reads it as milliseconds, most readers as seconds.
-    """
-    if isinstance(value, str):
-        match = re.fullmatch(DURATION, value)
-        unit = SECONDS.get(match[2]) if match else None
-        return round(float(match[1]) * unit, 9) if match and unit else None
-    # A timedelta, or dateutil's relativedelta, which pyhocon creates for a duration.
-    try:
-        return float((ANY_DAY + value - ANY_DAY).total_seconds())
-    except (TypeError, AttributeError, OverflowError):
-        return None
-
 
 Check = Callable[[str, object], Any]
 """Takes a path and its value; returns the converted value or raises ConfigurationError."""
@@ -124,18 +97,13 @@ def matching(pattern: str, expected: str) -> Check:
 
 
 def duration(shortest: float, longest: float) -> Check:
-    """Return a check for durations in a range, which converts them to seconds."""
+    """Return a check for durations in a range, which converts them to seconds.
 
-    def check(path: str, value: object) -> float:
-        expected = f"a duration such as '5s' or '5000ms', from {shortest:g}s to {longest:g}s"
-        seconds = seconds_of(value)
-        if seconds is not None and shortest <= seconds <= longest:
-            return seconds
-        if not isinstance(value, str | int | float):
-            raise unfit(path, value, expected)
-        raise ConfigurationError(f"{path} is {quoted(value)}; expected {expected}")
-
-    return check
+    It refuses a plain number, because HOCON reads one as milliseconds and most readers as seconds.
+    """
+    return lambda path, value: parse_duration(
+        value, path, least=shortest, most=longest, needs_unit=True
+    )
 
 
 def table_of(keys: Keys) -> Check:

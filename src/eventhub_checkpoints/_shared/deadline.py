@@ -86,15 +86,21 @@ WORTHWHILE = 0.05
 """Seconds that another attempt needs at least."""
 
 
+def backoff(attempt: int, chance: float) -> float:
+    """Return the seconds to wait after attempt `attempt` (from 0) of what is never given up.
+
+    Doubles from 0.1 s to 3 s. `chance` (0 to 1) spreads it over the upper half of that, so that
+    many clients do not retry in step.
+    """
+    return min(FIRST_PAUSE * 2.0 ** min(attempt, 10), LONGEST_PAUSE) * (0.5 + chance / 2)
+
+
 def pause(attempt: int, seconds_left: float, chance: float) -> float | None:
     """Return the seconds to wait after attempt `attempt` (from 0); None to give up.
 
-    Doubles from 0.1 s to 3 s, but is at most half of what is left, so that the time is used to its
-    end. `chance` (0 to 1) spreads it over the upper half of that, so that many clients do not retry
-    in step.
+    As `backoff`, but at most half of what is left, so that the time is used to its end.
     """
-    wait = min(FIRST_PAUSE * 2 ** min(attempt, 10), LONGEST_PAUSE) * (0.5 + chance / 2)
-    wait = min(wait, max(seconds_left / 2, FIRST_PAUSE))
+    wait = min(backoff(attempt, chance), max(seconds_left / 2, FIRST_PAUSE))
     return wait if wait + WORTHWHILE < seconds_left else None
 
 

@@ -11,6 +11,8 @@ from eventhub_checkpoints.errors import ConfigurationError
 
 LONGEST_TIME = 1e9
 """Seconds, which are 32 years. Beyond some larger number, clocks and timers overflow."""
+SHORTEST_TIME = 0.001
+"""Seconds; a float clock does not resolve shorter intervals well."""
 SECONDS = f"a number of seconds, above 0 and at most {LONGEST_TIME:g}"
 SECONDS_OR_ZERO = f"a number of seconds, from 0 to {LONGEST_TIME:g}"
 

@@ -1,18 +1,15 @@
 """Choice of the position at which a partition is first read, and whether a hub can have it."""
 
-import re
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any, TypeVar
 
 from eventhub_checkpoints._shared.offset_words import START_OF_STREAM, is_taken, meaning_of
 from eventhub_checkpoints._shared.secrets import quoted
+from eventhub_checkpoints._shared.times import EPOCH, MILLISECOND
+from eventhub_checkpoints.records import DECIMAL
 
 Saved = TypeVar("Saved")
 Start = TypeVar("Start")
-
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-MILLISECOND = timedelta(milliseconds=1)
-"""Resolution of enqueued times."""
 
 
 def resolve_start(
@@ -47,10 +44,6 @@ def client_position(start: Any) -> Any:
         return START_OF_STREAM if start is None else start
     milliseconds = (start - EPOCH) // MILLISECOND
     return EPOCH + (milliseconds - 1) * MILLISECOND if milliseconds > 0 else START_OF_STREAM
-
-
-DECIMAL = re.compile("-?[0-9]{1,19}")
-"""Of an int64: Python refuses to convert 4,301 digits or more."""
 
 
 def refused_by_hub(offset: str, last_offset: str, last_number: int) -> str | None:

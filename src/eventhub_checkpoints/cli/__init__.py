@@ -1,7 +1,8 @@
 """The command `eventhub-checkpoints`, short alias `ehcp`; needs the extra `cli`.
 
 - `app`: the application, with `ehcp conform`. `demo`: `ehcp demo`.
-- `target`: the store, hub and group that a command works on. `output`: tables and JSON.
+- `target`: the store, hub and group that a command works on. `durations`: options that are one.
+  `output`: tables and JSON.
 - `status`: the commands that only read. `peek`: those that look at events. `history`: earlier
   checkpoints.
 - `reset`, `undo`, `delete` and `exchange` (files of positions, and copies) change positions, with

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 from rich.progress import Progress
 
+from eventhub_checkpoints.cli.durations import duration_option
 from eventhub_checkpoints.cli.output import error_console
 from eventhub_checkpoints.cli.records import STARTED, Record, finished, new_record
 from eventhub_checkpoints.cli.target import Target
@@ -34,9 +35,8 @@ Forced = Annotated[
 ]
 Hold = Annotated[
     float,
-    typer.Option(
-        min=0.0,
-        metavar="SECONDS",
+    duration_option(
+        least=0,
         help="With --force: how long to hold the partitions. More than the consumers need to "
         "notice the loss, which is their load_balancing_interval and a fifth.",
     ),

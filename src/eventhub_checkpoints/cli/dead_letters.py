@@ -12,6 +12,7 @@ import typer
 
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints._shared.texts import counted
+from eventhub_checkpoints._shared.times import parse_time
 from eventhub_checkpoints.cli.change import Execute
 from eventhub_checkpoints.cli.output import Json, print_json, print_table, working
 from eventhub_checkpoints.cli.peek import Through, cut, print_events, shown_time
@@ -28,7 +29,6 @@ from eventhub_checkpoints.operations.dead_letters import (
 )
 from eventhub_checkpoints.operations.dead_letters import redrive as send_back
 from eventhub_checkpoints.operations.peek import PeekedEvent
-from eventhub_checkpoints.operations.reset import moment_of
 from eventhub_checkpoints.receive.amqp.address import HubAddress
 from eventhub_checkpoints.stores.backends import SQL, scheme_of
 
@@ -61,7 +61,7 @@ FILTERS: dict[str, Any] = {
     ],
     "since": Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="Only letters that failed then or later; ISO 8601."),
+        typer.Option(metavar="TIME", help="Only letters that failed then or later; UTC."),
     ],
     "error": Annotated[
         str | None,
@@ -74,7 +74,7 @@ def read_selection(
     *, group: str | None, partition: str | None, since: str | None, error: str | None
 ) -> Selection:
     """Return the selection that options name."""
-    return Selection(group, partition, None if since is None else moment_of(since), error)
+    return Selection(group, partition, None if since is None else parse_time(since), error)
 
 
 def on_letters(command: Any) -> Any:

@@ -7,6 +7,7 @@ import typer
 from rich.markup import escape
 
 from eventhub_checkpoints._shared.texts import counted
+from eventhub_checkpoints.cli.durations import duration_option
 from eventhub_checkpoints.cli.output import COLOURS, Json, console, print_json, working
 from eventhub_checkpoints.cli.target import Target, on_target, or_unknown
 from eventhub_checkpoints.errors import ConfigurationError
@@ -39,13 +40,13 @@ def doctor(
     ] = False,
     balancing_interval: Annotated[
         float,
-        typer.Option(min=0.001, metavar="SECONDS", help="load_balancing_interval of consumers."),
+        duration_option(help="load_balancing_interval of consumers."),
     ] = BALANCING_INTERVAL,
     checkpoints_per_second: Annotated[
         float | None, typer.Option(min=0, help="Rate of the whole group, for the cost on Blob.")
     ] = None,
     measure: Annotated[
-        float, typer.Option(min=0, metavar="SECONDS", help="Measure that rate for so long.")
+        float, duration_option(least=0, help="Measure that rate for so long.")
     ] = 0.0,
     price: Annotated[
         float | None, typer.Option(min=0, help="Dollars per 10,000 requests on Blob.")

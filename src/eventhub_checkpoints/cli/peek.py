@@ -8,13 +8,13 @@ from typing import Annotated, Any
 import typer
 
 from eventhub_checkpoints._shared.texts import printable
+from eventhub_checkpoints._shared.times import parse_time
 from eventhub_checkpoints.cli.output import Json, plain, print_json, print_table, working
 from eventhub_checkpoints.cli.target import Target, on_target
 from eventhub_checkpoints.dead_letters.letter import encoded_body
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.operations.peek import PeekedEvent, positions_at
 from eventhub_checkpoints.operations.peek import peek as read_around
-from eventhub_checkpoints.operations.reset import moment_of
 from eventhub_checkpoints.receive.position import EventPosition
 
 LONGEST_BODY = 200
@@ -55,7 +55,7 @@ def peek(
     """Show the event after a checkpoint, the one that a partition hangs on.
 
     Options choose another position and more events. No consumer is disconnected, and nothing is
-    stored. TIME is ISO 8601, such as 2026-11-23T10:00, and UTC without a time zone.
+    stored. TIME is such as 2026-11-23T10:00, and UTC without an offset.
     """
     position = chosen_position(at, sequence_number, offset)
     arguments: dict[str, Any] = {
@@ -93,7 +93,7 @@ def chosen_position(
             "--at, --sequence-number and --offset each name a position: pass one of them"
         )
     if at is not None:
-        return EventPosition.from_enqueued_time(moment_of(at))
+        return EventPosition.from_enqueued_time(parse_time(at))
     if offset is not None:
         return EventPosition.from_offset(offset, inclusive=True)
     if sequence_number is not None:
@@ -150,12 +150,14 @@ def cut(text: str) -> str:
 def print_positions(
     target: Target,
     *,
-    time: Annotated[str, typer.Argument(metavar="TIME", help="ISO 8601, UTC without a time zone.")],
+    time: Annotated[
+        str, typer.Argument(metavar="TIME", help="Such as 2026-11-23T10:00; UTC without an offset.")
+    ],
     through: Through = None,
     as_json: Json = False,
 ) -> None:
     """Show the first event of each partition that was enqueued at a time or later."""
-    moment = moment_of(time)
+    moment = parse_time(time)
     with working("reading"):
         found = positions_at(target.address, moment, through=through, timeout=target.timeout)
     if as_json:

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
+from eventhub_checkpoints._shared.times import parse_time
 from eventhub_checkpoints.cli.change import (
     Execute,
     Forced,
@@ -76,11 +76,11 @@ def reset(
     ] = None,
     to_datetime: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="Read what was enqueued then or later; ISO 8601, UTC."),
+        typer.Option(metavar="TIME", help="Read what was enqueued then or later; UTC."),
     ] = None,
     by_duration: Annotated[
         str | None,
-        typer.Option(metavar="P1DT2H", help="Read what was enqueued in this time before now."),
+        typer.Option(metavar="DURATION", help="Read what was enqueued in this time before now."),
     ] = None,
     from_file: Annotated[
         Path | None,
@@ -193,9 +193,9 @@ def goal_of(name: str, value: Any, scope: Scope) -> plans.Target:
         ConfigurationError: the value of the option is invalid.
     """
     if name == "to_datetime":
-        return plans.moment_of(value)
+        return parse_time(value)
     if name == "by_duration":
-        return datetime.now(UTC) - plans.duration_of(value)
+        return plans.before_now(value)
     if name == "from_file":
         return read_kafka(read_file(value), shown_path(value), scope)
     if name == "shift_by":

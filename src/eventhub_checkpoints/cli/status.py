@@ -13,6 +13,7 @@ from rich.progress import track
 
 from eventhub_checkpoints._shared.foreign_json import parse_json
 from eventhub_checkpoints._shared.texts import duration, some
+from eventhub_checkpoints.cli.durations import duration_option
 from eventhub_checkpoints.cli.output import (
     Json,
     console,
@@ -183,7 +184,7 @@ def print_lag(
     missing: From = "earliest",
     watch: Annotated[
         float | None,
-        typer.Option("--watch", min=0.1, metavar="SECONDS", help="Repeat until interrupted."),
+        duration_option("--watch", least=0.1, help="Repeat until interrupted."),
     ] = None,
     seconds: Seconds = False,
     through: Through = None,
@@ -314,9 +315,7 @@ def check(
     samples: Annotated[
         int, typer.Option(min=1, help="Number of samples to take.")
     ] = rules.FEWEST_SAMPLES,
-    every: Annotated[
-        float, typer.Option(min=0.1, metavar="SECONDS", help="Time between two samples.")
-    ] = 10.0,
+    every: Annotated[float, duration_option(least=0.1, help="Time between two samples.")] = 10.0,
     state_file: Annotated[
         Path | None,
         typer.Option(

@@ -16,13 +16,15 @@ from typing import Annotated, Any, get_type_hints
 import typer
 from platformdirs import user_config_path
 
+from eventhub_checkpoints._shared.client import EXPIRES_AFTER
 from eventhub_checkpoints._shared.deadline import UNREACHABLE_TIMEOUT
+from eventhub_checkpoints._shared.durations import parse_duration
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints._shared.settings import nearest_first
 from eventhub_checkpoints.abilities import FullCheckpointStore
+from eventhub_checkpoints.cli.durations import duration_option
 from eventhub_checkpoints.cli.output import shown_path
 from eventhub_checkpoints.errors import CheckpointStoreError, ConfigurationError
-from eventhub_checkpoints.operations.groups import EXPIRES_AFTER
 from eventhub_checkpoints.receive.address import DEFAULT_CONSUMER_GROUP
 from eventhub_checkpoints.receive.amqp.address import HubAddress
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT
@@ -42,7 +44,7 @@ NO_HUB = (
 )
 
 
-KINDS = {str: "a string", dict: "a table", int: "a number"}
+KINDS: Mapping[type, str] = {str: "a string", dict: "a table"}
 """Types of a profile's values, for errors."""
 
 
@@ -148,7 +150,8 @@ def open_stores(targets: Sequence[Target], stack: ExitStack) -> list[FullCheckpo
     return stores
 
 
-Option = functools.partial(typer.Option, rich_help_panel="Store, hub and group")
+PANEL = "Store, hub and group"
+Option = functools.partial(typer.Option, rich_help_panel=PANEL)
 OPTIONS: dict[str, Any] = {
     "store": Annotated[
         str | None, Option(envvar="EHCP_STORE", metavar="URL", help="URL of the store.")
@@ -179,18 +182,16 @@ OPTIONS: dict[str, Any] = {
     ],
     "expires_after": Annotated[
         float | None,
-        Option(
-            min=0.001,
-            metavar="SECONDS",
+        duration_option(
+            rich_help_panel=PANEL,
             help="Time after which an ownership that was not renewed counts as expired. "
             f"[default: {EXPIRES_AFTER:g}]",
         ),
     ],
     "timeout": Annotated[
         float | None,
-        Option(
-            min=0.001,
-            metavar="SECONDS",
+        duration_option(
+            rich_help_panel=PANEL,
             help=f"Time to wait for an answer. [default: {OPERATION_TIMEOUT:g}; "
             f"{UNREACHABLE_TIMEOUT:g} for a server that refuses connections or is not known]",
         ),
@@ -347,16 +348,18 @@ def checked_profile(name: str, profile: Mapping[str, Any], file: str) -> dict[st
         ConfigurationError: it has an unknown key, or a value of another type.
     """
     kinds: dict[str, tuple[type, ...]] = {name: (str,) for name in OPTIONS if name != "profile"}
-    kinds |= {"store": (str, dict), "expires_after": (int, float), "timeout": (int, float)}
+    kinds["store"] = (str, dict)
+    checked = dict(profile)
     for key, value in profile.items():
         if key not in kinds:
             known = ", ".join(nearest_first(key, kinds))
             raise ConfigurationError(
                 f"profile {quoted(name)} in {file} has the key {quoted(key)}; expected {known}"
             )
-        if not isinstance(value, kinds[key]) or isinstance(value, bool):
-            expected = " or ".join(KINDS[kind] for kind in kinds[key] if kind in KINDS)
-            raise ConfigurationError(
-                f"{key} of profile {quoted(name)} in {file} is {quoted(value)}; expected {expected}"
-            )
-    return dict(profile)
+        what = f"{key} of profile {quoted(name)} in {file}"
+        if key in ("expires_after", "timeout"):
+            checked[key] = parse_duration(value, what)
+        elif not isinstance(value, kinds[key]):
+            expected = " or ".join(KINDS[kind] for kind in kinds[key])
+            raise ConfigurationError(f"{what} is {quoted(value)}; expected {expected}")
+    return checked

@@ -15,6 +15,7 @@ from eventhub_checkpoints._shared.signals import on_stop_signals
 from eventhub_checkpoints._shared.texts import partitions
 from eventhub_checkpoints.abilities import FullCheckpointStore
 from eventhub_checkpoints.cli.change import Execute, refusals
+from eventhub_checkpoints.cli.durations import duration_option
 from eventhub_checkpoints.cli.output import Json, print_json, print_table, working
 from eventhub_checkpoints.cli.target import Target, on_target, read_profile
 from eventhub_checkpoints.errors import ConfigurationError, StoreError
@@ -27,7 +28,8 @@ from eventhub_checkpoints.receive.hub import list_partitions
 
 PASSES = 20
 """Number of passes of a move within the time after which an ownership expires."""
-LONGEST_PAUSE = 1.0
+LONGEST_INTERVAL = 1.0
+"""Seconds between two of them at most."""
 
 NO_OTHER_STORE = "no other store: pass --to-store URL, set EHCP_TO_STORE, or pass --to-profile NAME"
 
@@ -65,9 +67,7 @@ def mirror(
     *,
     to_store: ToStore = None,
     to_profile: ToProfile = None,
-    every: Annotated[
-        float, typer.Option(min=0.1, metavar="SECONDS", help="Time between two passes.")
-    ] = 10.0,
+    every: Annotated[float, duration_option(least=0.1, help="Time between two passes.")] = 10.0,
     once: Annotated[bool, typer.Option("--once", help="Make one pass and exit.")] = False,
     execute: Execute = False,
     as_json: Json = False,
@@ -147,18 +147,16 @@ def move(
     ] = False,
     settle: Annotated[
         float | None,
-        typer.Option(
-            min=0.0,
-            metavar="SECONDS",
+        duration_option(
+            least=0,
             help="Time without a new checkpoint after a partition was taken from its consumer. "
             "[default: a third of --expires-after]",
         ),
     ] = None,
     hold: Annotated[
         float,
-        typer.Option(
-            min=0.0,
-            metavar="SECONDS",
+        duration_option(
+            least=0,
             help="Keep consumers of the old store idle for this long after the move.",
         ),
     ] = 0.0,
@@ -186,7 +184,7 @@ def move(
             settle=settle,
             waits=wait,
         )
-        every = min(LONGEST_PAUSE, target.expires_after / PASSES)
+        every = min(LONGEST_INTERVAL, target.expires_after / PASSES)
         made, shown = moves.Pass(time.time()), dict[str, Stage]()
         with refusals():
             if not execute:

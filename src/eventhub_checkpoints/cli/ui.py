@@ -15,6 +15,7 @@ from eventhub_checkpoints._shared.signals import STOP_SIGNALS, blocked_stop_sign
 from eventhub_checkpoints._shared.texts import partitions
 from eventhub_checkpoints.abilities import ListsScopes
 from eventhub_checkpoints.cli.change import change_group, store_name
+from eventhub_checkpoints.cli.durations import duration_option
 from eventhub_checkpoints.cli.records import locked
 from eventhub_checkpoints.cli.status import From
 from eventhub_checkpoints.cli.target import Target, Through, on_targets, open_stores
@@ -51,7 +52,7 @@ def ui(
         bool, typer.Option("--allow-writes", help="Let the page change positions.")
     ] = False,
     interval: Annotated[
-        float, typer.Option(min=0.1, metavar="SECONDS", help="Time between two polls.")
+        float, duration_option(least=0.1, help="Time between two polls.")
     ] = INTERVAL,
     missing: From = "earliest",
     through: Through = None,

@@ -20,6 +20,7 @@ from azure.eventhub.amqp import AmqpMessageBodyType
 from eventhub_checkpoints._shared.foreign_json import parse_json
 from eventhub_checkpoints._shared.secrets import masked, quoted
 from eventhub_checkpoints._shared.settings import name_of
+from eventhub_checkpoints._shared.times import parse_time
 from eventhub_checkpoints.records import Scope, checked_sequence_number, whole_number
 
 PREFIX = "dead-letter-"
@@ -153,14 +154,14 @@ class DeadLetter:
             string(row["partition_id"]),
             checked_sequence_number(row["sequence_number"]),
             optional(string, row["offset"]),
-            optional(time_of, row["enqueued_time"]),
+            optional(parse_time, row["enqueued_time"]),
             optional(string, row["partition_key"]),
             decoded_body(row["body"], row["body_encoding"]),
             {name: from_plain(value) for name, value in row["properties"].items()},
             {name: from_plain(value) for name, value in amqp_properties.items()},
             string(row["error_type"]),
             string(row["error_message"]),
-            time_of(row["time"]),
+            parse_time(row["time"]),
             checked_sequence_number(row["redrives"]),
         )
 
@@ -248,7 +249,7 @@ class Mark:
         Raises:
             ValueError, TypeError, LookupError: it is something else.
         """
-        time = time_of(row["time"])
+        time = parse_time(row["time"])
         if "discarded" in row:
             return cls(string(row["discarded"]), time, None)
         return cls(string(row["redriven"]), time, string(row["to"]))
@@ -461,15 +462,3 @@ def text_of(value: str | bytes | None) -> str | None:
 def iso(time: datetime | None) -> str | None:
     """Return a time in ISO 8601; None for none."""
     return None if time is None else time.isoformat()
-
-
-def time_of(text: str) -> datetime:
-    """Return the time that `iso` has formatted.
-
-    Raises:
-        ValueError, TypeError: it is not a time with a zone.
-    """
-    time = datetime.fromisoformat(text)
-    if time.utcoffset() is None:  # it cannot be compared with those that have one
-        raise ValueError(f"{quoted(text)} has no time zone")
-    return time

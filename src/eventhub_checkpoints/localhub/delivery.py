@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from eventhub_checkpoints.localhub.session import Session
 
 RUNTIME_METRIC = "com.microsoft:enable-receiver-runtime-metric"
-EPOCH = "com.microsoft:epoch"
+OWNER_LEVEL = "com.microsoft:epoch"
 
 # Limits of one turn of a link; other links and clients get a turn in between.
 _TURN_EVENTS = 1000
@@ -46,7 +46,7 @@ class EventLink(OutLink):
     ) -> None:
         super().__init__(session, attach)
         self.hub, self.group, self.partition_id = hub, group, partition_id
-        epoch = (attach.properties or {}).get(EPOCH)
+        epoch = (attach.properties or {}).get(OWNER_LEVEL)
         self.epoch = epoch if isinstance(epoch, int) else None
         self.container_id = session.connection.container_id
         self.cursor = 0

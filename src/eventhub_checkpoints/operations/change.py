@@ -33,7 +33,7 @@ HOLD = 45.0
 The client balances every 30 s, and adds up to a fifth; the rest is for closing a partition.
 Source: azure-eventhub 5.15.1, `_eventprocessor/event_processor.py`, `_load_balancing`.
 """
-LONGEST_PAUSE = 5.0
+LONGEST_ROUND = 5.0
 """Seconds between two renewals; any client's ownership expires later than that."""
 SHOWN_MEMBERS = 3
 
@@ -216,7 +216,7 @@ def change_positions(
         return 0
     deleted = [id_ for id_ in ids if targets[id_] is None]
     stored = {id_: position for id_, position in targets.items() if position is not None}
-    pause = max(0.05, min(LONGEST_PAUSE, force.hold / 10))
+    pause = max(0.05, min(LONGEST_ROUND, force.hold / 10))
     fence = Fence(store, scope, force.owner, renew_after=pause / 2)
     try:
         fence.take(ids, force.timeout)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from eventhub_checkpoints._shared.client import EXPIRES_AFTER
 from eventhub_checkpoints._shared.offset_words import Meaning, meaning_of
 from eventhub_checkpoints._shared.start_position import is_of_another_form, refused_by_hub
 from eventhub_checkpoints._shared.texts import partitions, some
@@ -24,7 +25,7 @@ from eventhub_checkpoints.operations.cost import (
     balancing_requests,
     per_month,
 )
-from eventhub_checkpoints.operations.groups import EXPIRES_AFTER, Group, Row, in_order
+from eventhub_checkpoints.operations.groups import Group, Row, in_order
 from eventhub_checkpoints.operations.positions import Position
 from eventhub_checkpoints.receive.address import PartitionProperties
 from eventhub_checkpoints.records import Scope

@@ -17,15 +17,10 @@ from typing import Any
 
 from azure.eventhub import CheckpointStore
 
+from eventhub_checkpoints._shared.client import EXPIRES_AFTER
 from eventhub_checkpoints._shared.deadline import pause
 from eventhub_checkpoints.errors import StoreUnavailableError
-from eventhub_checkpoints.operations.groups import (
-    EXPIRES_AFTER,
-    Ownership,
-    Row,
-    in_order,
-    ownership_of,
-)
+from eventhub_checkpoints.operations.groups import Ownership, Row, in_order, ownership_of
 from eventhub_checkpoints.records import RELEASED, Scope
 
 PREFIX = "ehcp-"

@@ -8,18 +8,12 @@ from typing import Any, Self
 
 from azure.eventhub import CheckpointStore
 
+from eventhub_checkpoints._shared.client import EXPIRES_AFTER
 from eventhub_checkpoints.abilities import ListsScopes
 from eventhub_checkpoints.base import BaseCheckpointStore
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.position import is_partition_id
 from eventhub_checkpoints.records import Scope
-
-EXPIRES_AFTER = 180.0
-"""Seconds after which an ownership that was not renewed counts as expired.
-
-Source: azure-eventhub 5.15.1, `EventHubConsumerClient`, `partition_ownership_expiration_interval`:
-six times `load_balancing_interval`, which is 30 s.
-"""
 
 Row = Mapping[str, Any]
 

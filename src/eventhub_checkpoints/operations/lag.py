@@ -8,14 +8,8 @@ from typing import Literal
 
 from azure.eventhub import CheckpointStore
 
-from eventhub_checkpoints.operations.groups import (
-    EXPIRES_AFTER,
-    Group,
-    Ownership,
-    Row,
-    group,
-    in_order,
-)
+from eventhub_checkpoints._shared.client import EXPIRES_AFTER
+from eventhub_checkpoints.operations.groups import Group, Ownership, Row, group, in_order
 from eventhub_checkpoints.receive.address import Address, PartitionProperties
 from eventhub_checkpoints.receive.hub import partition_properties
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT

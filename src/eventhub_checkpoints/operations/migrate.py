@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from azure.eventhub import CheckpointStore
 
+from eventhub_checkpoints._shared.client import EXPIRES_AFTER
 from eventhub_checkpoints.blob import BlobCheckpointStore
 from eventhub_checkpoints.errors import (
     ConfigurationError,
@@ -13,7 +14,7 @@ from eventhub_checkpoints.errors import (
     StaleCheckpointError,
 )
 from eventhub_checkpoints.operations.change import write_listed
-from eventhub_checkpoints.operations.groups import EXPIRES_AFTER, group, in_order
+from eventhub_checkpoints.operations.groups import group, in_order
 from eventhub_checkpoints.operations.positions import Position, positions_of
 from eventhub_checkpoints.operations.transfer import Step, plan
 from eventhub_checkpoints.receive.address import Address, PartitionProperties

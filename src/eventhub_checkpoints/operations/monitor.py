@@ -18,6 +18,7 @@ from typing import Self
 
 from azure.eventhub import CheckpointStore
 
+from eventhub_checkpoints._shared.client import EXPIRES_AFTER
 from eventhub_checkpoints._shared.secrets import masked
 from eventhub_checkpoints._shared.workers import in_daemon_thread
 from eventhub_checkpoints.errors import (
@@ -25,10 +26,10 @@ from eventhub_checkpoints.errors import (
     ConfigurationError,
     StoreUnavailableError,
 )
-from eventhub_checkpoints.operations.groups import EXPIRES_AFTER, Group, group
+from eventhub_checkpoints.operations.groups import Group, group
 from eventhub_checkpoints.operations.lag import GroupLag, Missing, confirmed_lag
 from eventhub_checkpoints.operations.lag_seconds import EnqueuedTimes, readable, with_seconds
-from eventhub_checkpoints.operations.scale import HOLD, TARGET, Demand, demand
+from eventhub_checkpoints.operations.scale import DEMAND_HOLD, TARGET, Demand, demand
 from eventhub_checkpoints.operations.states import WINDOW, State, states
 from eventhub_checkpoints.receive.address import Address, PartitionProperties
 from eventhub_checkpoints.receive.hub import partition_properties
@@ -116,7 +117,9 @@ class Status:
         if self.error:
             raise CheckpointStoreError(f"the lag of {self.scope} is unknown: {self.error}")
 
-    def demand(self, target: int = TARGET, activation: int = 0, hold: float = HOLD) -> Demand:
+    def demand(
+        self, target: int = TARGET, activation: int = 0, hold: float = DEMAND_HOLD
+    ) -> Demand:
         """Return what an autoscaler may ask for; see `scale.demand`.
 
         Raises:
@@ -152,7 +155,7 @@ class Monitor:
         groups: Iterable[Watched],
         *,
         interval: float = INTERVAL,
-        hold: float = HOLD,
+        hold: float = DEMAND_HOLD,
         fresh: float | None = None,
     ) -> None:
         self.hold = hold

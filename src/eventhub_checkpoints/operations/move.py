@@ -29,6 +29,7 @@ from typing import Self
 from azure.eventhub import CheckpointStore
 
 from eventhub_checkpoints._shared._sync.compat import for_each
+from eventhub_checkpoints._shared.client import EXPIRES_AFTER
 from eventhub_checkpoints.abilities import Deletes, Replaces
 from eventhub_checkpoints.errors import (
     ConfigurationError,
@@ -37,7 +38,7 @@ from eventhub_checkpoints.errors import (
 )
 from eventhub_checkpoints.operations.change import GroupActiveError, keep_next_write
 from eventhub_checkpoints.operations.fence import Fence, is_fence
-from eventhub_checkpoints.operations.groups import EXPIRES_AFTER, Group, group, in_order
+from eventhub_checkpoints.operations.groups import Group, group, in_order
 from eventhub_checkpoints.operations.positions import Position, positions_of
 from eventhub_checkpoints.operations.transfer import CLOSED_WAITING, closed_with, position_in
 from eventhub_checkpoints.records import Scope

@@ -7,13 +7,13 @@ Source: Apache Kafka, `tools/consumer/group/ConsumerGroupCommand.java`, `--reset
 targets, the limits, and what happens without a committed offset.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
+from eventhub_checkpoints._shared.durations import parse_duration
 from eventhub_checkpoints._shared.offset_words import START_OF_STREAM
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
@@ -26,11 +26,6 @@ from eventhub_checkpoints.receive.hub import ask_each, first_event, partition_pr
 from eventhub_checkpoints.receive.position import EventPosition
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT, OffsetRange, ReadSettings
 from eventhub_checkpoints.receive.reader import RangeReader
-
-DURATION = re.compile(
-    r"P(?=.)(?:(?P<weeks>\d+)W)?(?:(?P<days>\d+)D)?"
-    r"(?:T(?=.)(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d+)?)S)?)?"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,38 +342,12 @@ def offsets_of(hub: Address, numbers: Mapping[str, int], timeout: float) -> dict
     )
 
 
-def moment_of(text: str) -> datetime:
-    """Parse a time in ISO 8601; one without a zone is UTC, as for Kafka.
+def before_now(text: str) -> datetime:
+    """Return the time that lies a duration before now.
 
     Raises:
-        ConfigurationError: it is not one.
+        ConfigurationError: it is not a duration with a unit.
+
+    Source: Apache Kafka, `kafka-consumer-groups --by-duration`.
     """
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise ConfigurationError(
-            f"{quoted(text)} is not a time; expected ISO 8601, such as 2026-11-21T10:00:00.000 "
-            "(UTC) or 2026-11-21T10:00+01:00"
-        ) from None
-    return moment if moment.utcoffset() is not None else moment.replace(tzinfo=UTC)
-
-
-def duration_of(text: str) -> timedelta:
-    """Parse a duration in ISO 8601, without years and months, which have no fixed length.
-
-    Raises:
-        ConfigurationError: it is not one, or longer than 100 years.
-
-    Source: Kafka reads it with `java.time.Duration.parse`, which has no weeks either.
-    """
-    match = DURATION.fullmatch(text)
-    if match is None:
-        raise ConfigurationError(
-            f"the duration is {quoted(text)}; expected ISO 8601 without years and months, such as "
-            "P1DT2H or PT30M"
-        )
-    seconds = {"weeks": 604_800, "days": 86_400, "hours": 3_600, "minutes": 60, "seconds": 1}
-    total = sum(float(value or 0) * seconds[name] for name, value in match.groupdict().items())
-    if total > 100 * 366 * 86_400:
-        raise ConfigurationError(f"the duration {quoted(text)} is longer than 100 years")
-    return timedelta(seconds=total)
+    return datetime.now(UTC) - timedelta(seconds=parse_duration(text, least=0, needs_unit=True))

@@ -28,7 +28,7 @@ TARGET = 64
 Source: KEDA, `azure-eventhub` trigger, `unprocessedEventThreshold`.
 """
 
-HOLD = 180.0
+DEMAND_HOLD = 180.0
 """Seconds for which demand must have been lower before it falls.
 
 Source: azure-sdk-for-net issue 42409: the SDK's maintainers advise not to scale in before the
@@ -60,7 +60,7 @@ def demand(
     window: Sequence[GroupLag],
     target: int = TARGET,
     activation: int = 0,
-    hold: float = HOLD,
+    hold: float = DEMAND_HOLD,
 ) -> Demand:
     """Return the highest demand of the samples within `hold` seconds before the newest one.
 

@@ -22,6 +22,7 @@ from eventhub_checkpoints._shared.settings import (
     name_of,
     require,
 )
+from eventhub_checkpoints._shared.times import parse_time
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.processing.policy import Policy, every
 
@@ -173,8 +174,8 @@ def is_no_offset(text: str) -> bool:
     if KEY_AND_VALUE.match(text):
         return True
     try:
-        datetime.fromisoformat(text)
-    except ValueError:
+        parse_time(text)
+    except ConfigurationError:
         return False
     return not text.isdigit()
 

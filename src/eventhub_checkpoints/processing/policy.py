@@ -19,7 +19,13 @@ from eventhub_checkpoints._shared.configuration_tables import (
     duration,
     unfit,
 )
-from eventhub_checkpoints._shared.settings import LONGEST_TIME, is_count, is_number, require
+from eventhub_checkpoints._shared.settings import (
+    LONGEST_TIME,
+    SHORTEST_TIME,
+    is_count,
+    is_number,
+    require,
+)
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.processing.watermark import Position
 
@@ -244,10 +250,8 @@ class TrailingSchedule(SaveSchedule):
             self.wake_time = min(self.wake_time, self._unsaved[0].due_at)
 
 
-NEVER = sys.maxsize
+UNREACHED = sys.maxsize
 """More events than any session reaches."""
-SHORTEST = 0.001
-"""Seconds; a float clock does not resolve shorter intervals well."""
 IOTHUB_REACT: Keys = {
     "frequency": duration(1, 60),
     "countThreshold": count,
@@ -332,7 +336,7 @@ def trailing(*, events: int, seconds: float, check_every: float | None = None) -
     require_events(events)
     require_interval("seconds", seconds)
     if check_every is None:
-        return Trailing(events, seconds, max(seconds / 2, SHORTEST))
+        return Trailing(events, seconds, max(seconds / 2, SHORTEST_TIME))
     require_interval("check_every", check_every)
     require(
         "check_every", check_every, check_every <= seconds, f"at most seconds, which is {seconds!r}"
@@ -365,8 +369,8 @@ def require_events(events: object) -> None:
 
 def require_interval(name: str, value: Any) -> None:
     """Refuse an interval that a schedule cannot count."""
-    fits = is_number(value) and SHORTEST <= value <= LONGEST_TIME
-    require(name, value, fits, f"seconds, from {SHORTEST:g} to {LONGEST_TIME:g}")
+    fits = is_number(value) and SHORTEST_TIME <= value <= LONGEST_TIME
+    require(name, value, fits, f"seconds, from {SHORTEST_TIME:g} to {LONGEST_TIME:g}")
 
 
 def checked_policies(name: str, policies: tuple[Policy, ...]) -> tuple[Policy, ...]:
@@ -395,7 +399,7 @@ class Every(Policy):
         return spelled("every", events=self.events, seconds=self.seconds)
 
     def begin(self, now: float) -> SaveSchedule:
-        return EverySchedule(self.events or NEVER, self.seconds or math.inf, now)
+        return EverySchedule(self.events or UNREACHED, self.seconds or math.inf, now)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -7,8 +7,9 @@ from typing import Any
 
 from eventhub_checkpoints._shared.client import NO_SUCH_POSITION
 from eventhub_checkpoints._shared.offset_words import START_OF_STREAM, meaning_of
-from eventhub_checkpoints._shared.start_position import DECIMAL, refused_by_hub, resolve_start
+from eventhub_checkpoints._shared.start_position import refused_by_hub, resolve_start
 from eventhub_checkpoints.processing.watermark import Position
+from eventhub_checkpoints.records import DECIMAL
 
 Stored = tuple[object, object]
 """Sequence number and offset of a stored checkpoint, as listed."""

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
-from eventhub_checkpoints._shared.deadline import pause
+from eventhub_checkpoints._shared.deadline import backoff
 from eventhub_checkpoints.errors import InvalidRecordError
 from eventhub_checkpoints.processing.policy import Due, Policy
 from eventhub_checkpoints.processing.statistics import Tally
@@ -161,7 +161,7 @@ class WriteState:
         """
         self._writing, self.is_refused_for_good = None, for_good
         self.tally.failed += not self._is_late
-        self.retry_at = now + (pause(self._failures, math.inf, chance) or 0)
+        self.retry_at = now + backoff(self._failures, chance)
         self._failures += 1
         self._sleep_until(self.retry_at)
 

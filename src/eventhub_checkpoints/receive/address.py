@@ -110,6 +110,10 @@ class HubQueries(ABC):
         return HubState(created, {id_: found[id_] for id_ in hub.partition_ids})
 
 
+STOP_CHECK = 0.1
+"""Seconds between two checks of a waiting thread whether its stream is still read."""
+
+
 class Stream(ABC):
     """Events of one partition from a position on, in columns, until it is closed.
 

@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import Any
 
 from eventhub_checkpoints.errors import MissingDriverError
-from eventhub_checkpoints.receive.address import Address, Stream
+from eventhub_checkpoints.receive.address import STOP_CHECK, Address, Stream
 from eventhub_checkpoints.receive.columns import (
     COLUMNS,
     PARTITION,
@@ -120,10 +120,6 @@ def in_batches(parts: Iterable[Columns], rows: int, size: int) -> Iterator[Colum
                 pending = pending.part(end, len(pending))
     if pending:
         yield pending
-
-
-STOP_CHECK = 0.1
-"""Interval (s) at which a silent stream checks whether it was stopped."""
 
 
 class StoppedError(Exception):

@@ -17,11 +17,11 @@ from azure.core.credentials import (
     AzureSasCredential,
     TokenCredential,
 )
-from azure.core.utils import parse_connection_string
 
 from eventhub_checkpoints._shared.secrets import MASK, masked
 from eventhub_checkpoints._shared.settings import kind_of
 from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.receive.connection_string import ConnectionString
 
 SIGNATURE = "SharedAccessSignature "
 KEY = "SharedAccessKey="
@@ -59,8 +59,15 @@ CredentialName = str | CredentialClass
 """What can be sent to another process in place of a credential."""
 
 
+def credential_of(credential: CredentialName | Credential) -> Credential:
+    """Return a credential, created if it is passed by name; see `named_credential`."""
+    if isinstance(credential, str | CredentialClass):
+        return named_credential(credential)
+    return credential
+
+
 @cache
-def credential_of(named: CredentialName) -> Credential:
+def named_credential(named: CredentialName) -> Credential:
     """Return the credential that a name denotes, the same object throughout the process.
 
     A credential caches its tokens, so a worker requests a token once, not once per task.
@@ -170,12 +177,9 @@ def named_key(text: str) -> AzureNamedKeyCredential:
     Raises:
         ConfigurationError: one of them is missing.
     """
-    try:
-        parts = parse_connection_string(text)
-        return AzureNamedKeyCredential(parts["sharedaccesskeyname"], parts["sharedaccesskey"])
-    except (ValueError, KeyError, TypeError):
-        # Not chained: the parser's frames hold the key.
-        pass
+    parts = ConnectionString.parse(text)
+    if parts and parts.key_name and parts.key:
+        return AzureNamedKeyCredential(parts.key_name, parts.key)
     raise ConfigurationError(
         "the credential is malformed; expected SharedAccessKeyName=...;SharedAccessKey=..."
     )

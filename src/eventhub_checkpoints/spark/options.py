@@ -4,7 +4,6 @@ Spark passes strings, with names in any case.
 """
 
 import os
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -14,9 +13,10 @@ from urllib.parse import unquote, urlsplit
 from azure.eventhub import TransportType
 
 from eventhub_checkpoints._shared.drivers import is_installed
+from eventhub_checkpoints._shared.durations import parse_duration
 from eventhub_checkpoints._shared.foreign_json import parse_json
 from eventhub_checkpoints._shared.secrets import holds_secret, quoted
-from eventhub_checkpoints._shared.settings import is_seconds, nearest, require
+from eventhub_checkpoints._shared.settings import nearest, require
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.address import (
     DEFAULT_CONSUMER_GROUP,
@@ -28,8 +28,8 @@ from eventhub_checkpoints.receive.amqp.address import (
     HUB_NAME,
     NAMESPACE,
     HubAddress,
-    names_without_key,
 )
+from eventhub_checkpoints.receive.connection_string import ConnectionString
 from eventhub_checkpoints.receive.credentials import OWN, CredentialClass, CredentialName
 from eventhub_checkpoints.receive.position import is_digits
 from eventhub_checkpoints.spark.refused_options import REFUSED
@@ -139,30 +139,13 @@ def parse_choice(options: Options, name: str, default: T, choices: tuple[T, ...]
     raise ConfigurationError(f"{name} is {quoted(text)}; expected {several} or {choices[-1]}")
 
 
-UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
-"""Seconds of a unit as Spark writes durations, such as 15m."""
-WITH_UNIT = re.compile(r"(\d+) ?(ms|s|m|min|h|d)", re.IGNORECASE)
-DURATION = re.compile(r"PT(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?", re.IGNORECASE)
-
-
-def parse_seconds(options: Options, name: str, default: float) -> float:
-    """Parse a duration: seconds, `90s` as in Spark, or `PT1M30S` (ISO 8601) as in the connector."""
+def parse_seconds(
+    options: Options, name: str, default: float, *, needs_unit: bool = False
+) -> float:
+    """Parse a duration; see `parse_duration`."""
     if name not in options:
         return default
-    text, total = options[name].strip(), 0.0
-    if (parts := DURATION.fullmatch(text)) and any(parts.groups()):
-        hours, minutes, seconds = (float(part or 0) for part in parts.groups())
-        total = 3600 * hours + 60 * minutes + seconds
-    elif with_unit := WITH_UNIT.fullmatch(text):
-        total = float(with_unit[1]) * UNITS[with_unit[2].lower()]
-    else:
-        with suppress(ValueError):
-            total = float(text)
-    if not is_seconds(total):
-        raise ConfigurationError(
-            f"{name} is {quoted(text)}; expected seconds, or such as 90s or PT1M30S"
-        )
-    return total
+    return parse_duration(options[name], name, needs_unit=needs_unit)
 
 
 def parse_count(options: Options, name: str, default: int, least: int = 1) -> int:
@@ -235,17 +218,17 @@ def with_names(options: Options) -> Options:
     The JVM connector's users pass one of these together with a credential.
     """
     text = from_environment("connectionString", options.get("connectionString", ""))
-    named = names_without_key(text)
-    if not named:
+    parts = ConnectionString.parse(text)
+    if parts is None or not parts.namespace or parts.key or parts.signature:
         return options
-    names = dict(zip(("fullyQualifiedNamespace", "eventHubName"), named, strict=True))
+    names = {"fullyQualifiedNamespace": parts.namespace, "eventHubName": parts.hub}
     return {**names, **{name: options[name] for name in options if name != "connectionString"}}
 
 
 CREDENTIAL = ("credential", "aadAuthCallback")
 """Options that name a credential."""
 
-JVM_CLASS = (
+JVM_CREDENTIAL = (
     "which is not package.module:Class of a Python class; a class of the JVM cannot be called. Set "
     "credential=ClientSecretCredential with credential.tenant_id, credential.client_id and "
     "credential.client_secret, which needs the package azure-identity, or a class of your own "
@@ -277,7 +260,7 @@ def parse_credential(options: Options) -> CredentialName:
         raise ConfigurationError(f"useAadAuth=false contradicts {named[0]}; leave one of them out")
     text = from_environment(named[0], options[named[0]])
     if named == ["aadAuthCallback"] and not OWN.fullmatch(text):
-        raise ConfigurationError(f"aadAuthCallback is {quoted(text)}, {JVM_CLASS}")
+        raise ConfigurationError(f"aadAuthCallback is {quoted(text)}, {JVM_CREDENTIAL}")
     return CredentialClass(text, arguments) if arguments else text
 
 

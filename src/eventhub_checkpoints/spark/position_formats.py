@@ -2,16 +2,15 @@
 
 import json
 from collections.abc import Mapping
-from datetime import datetime, timedelta
 from typing import Any
 
 from eventhub_checkpoints._shared.foreign_json import parse_json
 from eventhub_checkpoints._shared.secrets import quoted
+from eventhub_checkpoints._shared.times import MILLISECOND, parse_time
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.position import EventPosition, is_partition_id
 
 FIELDS = ("offset", "seqNo", "enqueuedTime", "isInclusive")
-MILLISECOND = timedelta(milliseconds=1)
 
 
 def compact(value: object) -> str:
@@ -75,21 +74,13 @@ def parse_position(text: str | Mapping[str, Any], what: str) -> EventPosition:
         return EventPosition.from_sequence_number(number, inclusive=True)
     if offset is not None:
         return EventPosition.from_offset(offset, inclusive=inclusive)
-    return parse_time(time, what, MILLISECOND)
-
-
-def parse_time(text: Any, what: str, after: timedelta = timedelta(0)) -> EventPosition:
-    """Parse an ISO 8601 time with a time zone, and add `after`.
-
-    Raises:
-        ConfigurationError: it is not such a time; `what` names the option and partition.
-    """
+    moment = parse_time(time, f"{what}, enqueuedTime")
     try:
-        return EventPosition.from_enqueued_time(datetime.fromisoformat(text) + after)
-    except (ValueError, TypeError, OverflowError):
+        return EventPosition.from_enqueued_time(moment + MILLISECOND)
+    except OverflowError:
         raise ConfigurationError(
-            f"{what}: {quoted(text)} is not a time with a zone, such as 2026-11-21T10:00:00.123Z"
-        ) from None  # Python's own message shows the whole string
+            f"{what}, enqueuedTime is {quoted(time)}; expected a time that another can follow"
+        ) from None
 
 
 def parse_positions(text: str, hub: str, what: str) -> dict[str, EventPosition]:

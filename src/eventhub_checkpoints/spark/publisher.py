@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from azure.eventhub import CheckpointStore
 
-from eventhub_checkpoints._shared.deadline import pause
+from eventhub_checkpoints._shared.deadline import backoff
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints._shared.wrapping import declares
 from eventhub_checkpoints.errors import (
@@ -249,7 +249,7 @@ class BackgroundWriter:
             self._error = error
             self._waiting[partition] = self._waiting.pop(partition)
             self._changed.notify_all()
-            seconds = pause(failures, float("inf"), random.random())
+            seconds = backoff(failures, random.random())
             self._changed.wait_for(lambda: self._is_closed or self._error is None, seconds)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from eventhub_checkpoints._shared import configuration_tables as tables
+from eventhub_checkpoints._shared.durations import parse_duration
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints._shared.settings import StoreSettings, nearest_first
 from eventhub_checkpoints.errors import ConfigurationError
@@ -156,6 +157,8 @@ TOP: tables.Keys = {
     **{name: tables.table_of(keys) for name, keys in PARTS.items()},
 }
 BOTH_TIMEOUTS = ("operation_timeout", "write_timeout")
+TIMES = (*BOTH_TIMEOUTS, "keep_unconfirmed", "unreachable_timeout", "connect_timeout")
+"""Settings that are durations, of every store and of single backends."""
 SECTIONS = ("iothub-react", "checkpointing", "storage")
 """Tables of iothub-react that enclose the store's; the last is the store's own."""
 MOST_LEVELS = 20
@@ -246,6 +249,12 @@ def settings_of(table: Table, backend: Backend | None) -> dict[str, Any]:
     if backend is not None:
         known = [*StoreSettings.__annotations__, *backend.settings]
         tables.check_names("settings", settings, known)
+    settings = {
+        name: parse_duration(value, f"settings.{name}", least=0)
+        if name in TIMES and not isinstance(value, int | float | None)
+        else value
+        for name, value in settings.items()
+    }
     seconds = table.get("rwTimeout")
     timeouts = {} if seconds is None else dict.fromkeys(BOTH_TIMEOUTS, seconds)
     return united(timeouts, settings, "by rwTimeout and in settings")

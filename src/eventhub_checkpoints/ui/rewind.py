@@ -4,10 +4,10 @@ import hashlib
 import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from eventhub_checkpoints._shared.foreign_json import parse_json
 from eventhub_checkpoints._shared.secrets import quoted
+from eventhub_checkpoints._shared.times import parse_time
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.operations.change import GroupActiveError, Targets, refuse_active
 from eventhub_checkpoints.operations.groups import Group, group
@@ -17,8 +17,7 @@ from eventhub_checkpoints.operations.reset import (
     PartitionReset,
     Shift,
     Target,
-    duration_of,
-    moment_of,
+    before_now,
     plan_reset,
 )
 from eventhub_checkpoints.receive.address import Address
@@ -29,8 +28,8 @@ GOALS = {
     "latest": "the next new event",
     "sequence_number": "an event, by its sequence number",
     "shift": "a number of events forward, or back if negative",
-    "datetime": "a time (ISO 8601, UTC unless it names a zone)",
-    "duration": "a time before now (ISO 8601, such as PT2H)",
+    "datetime": "a time (such as 2026-11-23T10:00; UTC without an offset)",
+    "duration": "a duration before now (such as 2h or P1DT2H)",
 }
 """Goals of the form, and their descriptions."""
 WITHOUT_VALUE = ("earliest", "latest")
@@ -75,9 +74,9 @@ def goal_of(kind: str, value: str) -> Target:
     if kind == "latest":
         return "latest"
     if kind == "datetime":
-        return moment_of(value)
+        return parse_time(value)
     if kind == "duration":
-        return datetime.now(UTC) - duration_of(value)
+        return before_now(value)
     if kind not in ("sequence_number", "shift"):
         raise ConfigurationError(f"the goal is {quoted(kind)}; expected {', '.join(GOALS)}")
     try:

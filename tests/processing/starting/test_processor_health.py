@@ -18,7 +18,7 @@ CONSUMER_GROUPS = ("audit",)
 @pytest.fixture(autouse=True)
 def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (client_callbacks, aio_callbacks):
-        monkeypatch.setattr(module, "LOOKING", 0.25)
+        monkeypatch.setattr(module, "FIRST_EVENT_CHECK", 0.25)
 
 
 @REAL_AIO

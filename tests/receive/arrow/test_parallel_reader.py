@@ -6,9 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from eventhub_checkpoints.receive import Address, OffsetRange, ReadSettings, batches
-from eventhub_checkpoints.receive.address import Stream
+from eventhub_checkpoints.receive.address import STOP_CHECK, Stream
 from eventhub_checkpoints.receive.batches import (
-    STOP_CHECK,
     ParallelReader,
     StoppableStream,
     StoppedError,

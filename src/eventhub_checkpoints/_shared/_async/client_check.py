@@ -19,7 +19,7 @@ from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints._shared.settings import name_of
 from eventhub_checkpoints.errors import ConfigurationError
 
-PREFETCH = 300
+CLIENT_PREFETCH = 300
 """Events of one partition that an aio client prefetches; the client's own default."""
 
 Method = TypeVar("Method", bound=Callable[..., Any])

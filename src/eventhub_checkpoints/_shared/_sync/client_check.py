@@ -21,7 +21,7 @@ from eventhub_checkpoints._shared.client import (
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
 
-PREFETCH = 20
+CLIENT_PREFETCH = 20
 """Events of one partition that a sync client prefetches by default.
 
 The client stays with a partition until it has received this many events, or none for

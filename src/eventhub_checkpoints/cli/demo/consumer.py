@@ -22,6 +22,7 @@ from eventhub_checkpoints import aio, open_store
 from eventhub_checkpoints._shared.signals import STOP_SIGNALS, on_stop_signals
 from eventhub_checkpoints.cli.demo import programs
 from eventhub_checkpoints.errors import CheckpointStoreError
+from eventhub_checkpoints.receive.address import DEFAULT_CONSUMER_GROUP
 
 SAVE_EVERY = 20
 """Number of events of one partition between two checkpoints."""
@@ -102,7 +103,7 @@ async def consume_aio(addresses: programs.Addresses, progress: Progress) -> None
     async with aio.open_store(addresses.store_url, keep_unconfirmed=KEEP_UNCONFIRMED) as store:
         client = AioEventHubConsumerClient.from_connection_string(
             addresses.connection_string,
-            programs.CONSUMER_GROUP,
+            DEFAULT_CONSUMER_GROUP,
             checkpoint_store=store,
             **BALANCING,
         )
@@ -149,7 +150,7 @@ def consume_sync(addresses: programs.Addresses, progress: Progress) -> None:
     ):
         client = EventHubConsumerClient.from_connection_string(
             addresses.connection_string,
-            programs.CONSUMER_GROUP,
+            DEFAULT_CONSUMER_GROUP,
             checkpoint_store=store,
             socket_timeout=SOCKET_TIMEOUT,
             **BALANCING,

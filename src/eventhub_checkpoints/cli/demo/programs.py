@@ -17,7 +17,6 @@ from eventhub_checkpoints.records import Scope
 
 HUB_VARIABLE = "EVENTHUB_CONNECTION_STRING"
 STORE_VARIABLE = "CHECKPOINT_STORE"
-CONSUMER_GROUP = "$Default"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +34,7 @@ class Addresses:
     @property
     def scope(self) -> Scope:
         """Scope of the checkpoints."""
-        return HubAddress.from_connection_string(self.connection_string, CONSUMER_GROUP).scope()
+        return HubAddress.from_connection_string(self.connection_string).scope()
 
     @property
     def variables(self) -> dict[str, str]:

@@ -12,11 +12,12 @@ import typer
 
 from eventhub_checkpoints._shared.drivers import require_package
 from eventhub_checkpoints._shared.signals import STOP_SIGNALS, blocked_stop_signals
+from eventhub_checkpoints.cli.durations import duration_option
 from eventhub_checkpoints.cli.status import From
 from eventhub_checkpoints.cli.target import Target, Through, on_targets, open_stores
 from eventhub_checkpoints.operations.lag import Missing
 from eventhub_checkpoints.operations.monitor import INTERVAL, Monitor, Watched
-from eventhub_checkpoints.operations.scale import HOLD, TARGET
+from eventhub_checkpoints.operations.scale import DEMAND_HOLD, TARGET
 
 HOST = "127.0.0.1"
 PORT = 9877
@@ -39,15 +40,15 @@ def serve(
         ),
     ] = None,
     interval: Annotated[
-        float, typer.Option(min=0.1, metavar="SECONDS", help="Time between two polls.")
+        float, duration_option(least=0.1, help="Time between two polls.")
     ] = INTERVAL,
     event_target: Annotated[
         int, typer.Option("--target", min=1, help="Unprocessed events for each replica.")
     ] = TARGET,
     hold: Annotated[
         float,
-        typer.Option(min=0, metavar="SECONDS", help="Time until lower demand for replicas counts."),
-    ] = HOLD,
+        duration_option(least=0, help="Time until lower demand for replicas counts."),
+    ] = DEMAND_HOLD,
     missing: From = "earliest",
     seconds: Annotated[
         bool, typer.Option(help="Read the first unprocessed events, for the lag in seconds.")

@@ -18,7 +18,7 @@ from eventhub_checkpoints._shared import callables
 from eventhub_checkpoints._shared._async.background import Background
 from eventhub_checkpoints._shared._async.compat import Lock
 from eventhub_checkpoints._shared.client import (
-    ASSUMED,
+    EXPIRES_AFTER,
     Failure,
     explanation,
     failure_of,
@@ -41,6 +41,7 @@ from eventhub_checkpoints.processing._async.start_position_store import (
     StartPositionStore,
 )
 from eventhub_checkpoints.processing._async.watchdog import (
+    LAST_ANSWER,
     Watchdog,
     Watched,
     store_that_reopens,
@@ -51,12 +52,10 @@ from eventhub_checkpoints.processing.start_position import refused_position
 
 log = logging.getLogger("eventhub_checkpoints")
 
-LOOKING = 10.0
+FIRST_EVENT_CHECK = 10.0
 """Seconds between checks whether the first event has arrived."""
-AT_ONCE = 8
+ASKED_IN_A_CHECK = 8
 """Partitions that the hub is queried about in each check."""
-ENDING = 1.0
-"""Seconds that the hub has to answer when the processor stops."""
 ROUND = 120.0
 """Seconds within which a client that fails to balance its load reports that again."""
 
@@ -105,7 +104,7 @@ class ClientCallbacks:
         self.store = StartPositionStore(below, options, self)
         self.client_store: CheckpointStore = self.store
         if options.handover:
-            self.client_store = HandoverStore(self.store, expires_after=ASSUMED)
+            self.client_store = HandoverStore(self.store, expires_after=EXPIRES_AFTER)
         self.watchdog = Watchdog(
             self._watched, self._reopen, options.stalled_after, options.on_stall
         )
@@ -250,14 +249,18 @@ class ClientCallbacks:
         since = [each.waits_since for each in handlers if each.waits_since is not None]
         # A sync client calls all handlers in one thread, including `initialize`.
         are_ready = handlers and len(since) == len(handlers)
-        if are_ready and time.monotonic() - max(since) > LOOKING and not self._is_querying:
+        if (
+            are_ready
+            and time.monotonic() - max(since) > FIRST_EVENT_CHECK
+            and not self._is_querying
+        ):
             self._is_querying = True
             self._watch.begin(self._query_events, handlers, min(since))
-        return LOOKING
+        return FIRST_EVENT_CHECK
 
     async def _query_events(self, handlers: list[PartitionHandler], since: float) -> None:
         try:
-            for handler in random.sample(handlers, min(AT_ONCE, len(handlers))):
+            for handler in random.sample(handlers, min(ASKED_IN_A_CHECK, len(handlers))):
                 has_events = await self.store.validator.has_events(handler.context.partition_id)
                 if self._has_received or self.store.is_stopping:
                     return
@@ -329,7 +332,7 @@ class ClientCallbacks:
 
     async def stop_watching(self) -> None:
         """Stop checking for events."""
-        await self._watch.stop(ENDING)
+        await self._watch.stop(LAST_ANSWER)
         await self.watchdog.stop()
 
     def _watched(self) -> list[Watched]:

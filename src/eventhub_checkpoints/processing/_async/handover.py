@@ -26,7 +26,7 @@ log = logging.getLogger("eventhub_checkpoints")
 
 Rows = list[dict[str, Any]]
 
-ENDING = 10.0
+LAST_WRITE = 10.0
 """Seconds that a write has to end after its caller was cancelled."""
 
 
@@ -298,4 +298,4 @@ class HandoverStore(CheckpointStore):
             await self.store.update_checkpoint(checkpoint, **kwargs)  # type: ignore[arg-type]
         else:
             write = partial(self.store.update_checkpoint, dict(checkpoint), **kwargs)
-            await to_the_end(write, seconds=ENDING)
+            await to_the_end(write, seconds=LAST_WRITE)

@@ -13,7 +13,7 @@ from azure.eventhub import EventData
 from azure.eventhub.aio import CheckpointStore, EventHubConsumerClient, PartitionContext
 
 from eventhub_checkpoints._shared._async.client_check import (
-    PREFETCH,
+    CLIENT_PREFETCH,
     ContextGuard,
     called,
     check_callable,
@@ -133,7 +133,7 @@ class EventProcessor(ContextGuard):
         max_batch_size: int = 300,
         max_wait_time: float | None = None,
         owner_level: int | None = None,
-        prefetch: int = PREFETCH,
+        prefetch: int = CLIENT_PREFETCH,
         max_pending: int = 10_000,
         attempts: int = 5,
         on_poison: (

@@ -36,7 +36,7 @@ log = logging.getLogger("eventhub_checkpoints")
 
 AT_ONCE = 8
 """Partitions that the hub is queried about at the same time."""
-ENDING = 5.0
+ABANDONED_AFTER = 5.0
 """Seconds until a request to the hub is abandoned after its caller stopped waiting."""
 AGAIN = 1.0
 """Seconds before a second query confirms that the hub lacks a position."""
@@ -190,7 +190,7 @@ class PositionValidator:
         problem = None
         try:
             # An aio client that is cancelled while it connects leaks its connection.
-            await to_the_end(self._attach, partition_id, offset, seconds=ENDING)
+            await to_the_end(self._attach, partition_id, offset, seconds=ABANDONED_AFTER)
         except Exception as error:
             problem = start_position.refused_position(error)
             if problem is None:
@@ -220,7 +220,7 @@ class PositionValidator:
         try:
             # An aio client that is cancelled during the query leaks its connection.
             query = self.client.get_partition_properties
-            return check(await to_the_end(query, partition_id, seconds=ENDING))
+            return check(await to_the_end(query, partition_id, seconds=ABANDONED_AFTER))
         except Exception as error:
             log.debug("partition %s: its properties could not be read: %r", partition_id, error)
             return None

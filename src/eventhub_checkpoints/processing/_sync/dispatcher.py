@@ -23,7 +23,7 @@ from eventhub_checkpoints._shared._sync.client_check import called, check_handle
 from eventhub_checkpoints._shared._sync.compat import Lock
 from eventhub_checkpoints._shared.callables import NothingRanError
 from eventhub_checkpoints._shared.client import is_client_closed
-from eventhub_checkpoints._shared.deadline import pause
+from eventhub_checkpoints._shared.deadline import backoff
 from eventhub_checkpoints.errors import ConfigurationError, InvalidRecordError, PoisonError
 from eventhub_checkpoints.processing._sync.in_flight_event import Apart
 from eventhub_checkpoints.processing._sync.receive_loop import HandlerTask
@@ -431,7 +431,7 @@ class PartitionHandler:
         attempts = self._run.options.attempts
         for attempt in range(attempts):
             if attempt:
-                seconds = pause(attempt - 1, math.inf, random.random()) or 0
+                seconds = backoff(attempt - 1, random.random())
                 if self.session.until(lambda: self._is_ending, seconds):
                     break
             with tracing.process_batch(self.session.key, events) as operation:

@@ -27,7 +27,7 @@ log = logging.getLogger("eventhub_checkpoints")
 
 Rows = list[dict[str, Any]]
 
-ENDING = 10.0
+LAST_WRITE = 10.0
 """Seconds that a write has to end after its caller was cancelled."""
 
 
@@ -299,4 +299,4 @@ class HandoverStore(CheckpointStore):
             self.store.update_checkpoint(checkpoint, **kwargs)  # type: ignore[arg-type]
         else:
             write = partial(self.store.update_checkpoint, dict(checkpoint), **kwargs)
-            to_the_end(write, seconds=ENDING)
+            to_the_end(write, seconds=LAST_WRITE)

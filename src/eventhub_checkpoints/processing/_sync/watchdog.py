@@ -33,8 +33,8 @@ OnStall = Literal["report", "reopen"] | Callable[[Stall], Any]
 
 LOOKS = 10
 """Looks at each partition in the time that makes a stall."""
-ENDING = 1.0
-"""Seconds that a question has to end when the watchdog stops."""
+LAST_ANSWER = 1.0
+"""Seconds that the hub has to answer what it was asked when the processor stops."""
 MOST_HANGING = 3
 """Questions without an answer, of which each occupies a thread of a synchronous client."""
 
@@ -144,7 +144,7 @@ class Watchdog:
 
     def stop(self) -> None:
         """Stop to look."""
-        self._background.stop(ENDING)
+        self._background.stop(LAST_ANSWER)
         self._watches.clear()
 
     def wake(self) -> None:
@@ -308,7 +308,7 @@ class Watchdog:
         try:
             # An aio client that is cancelled during the question leaks its connection.
             query = each.client.get_partition_properties
-            watch.answered(to_the_end(query, each.partition_id, seconds=ENDING))
+            watch.answered(to_the_end(query, each.partition_id, seconds=LAST_ANSWER))
         except Exception as error:
             log.debug("partition %s: the hub did not answer: %r", each.partition_id, error)
             if self._silent_since is None:

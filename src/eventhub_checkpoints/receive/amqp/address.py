@@ -8,9 +8,8 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
-from azure.core.utils import parse_connection_string
 from azure.eventhub import EventHubConsumerClient, EventHubProducerClient
 from azure.eventhub.exceptions import EventHubError
 
@@ -34,6 +33,7 @@ from eventhub_checkpoints.receive.amqp.private_parts import (
 )
 from eventhub_checkpoints.receive.amqp.queries import ManagementQueries, explained
 from eventhub_checkpoints.receive.columns import Columns
+from eventhub_checkpoints.receive.connection_string import ConnectionString, host_of
 from eventhub_checkpoints.receive.credentials import (
     Credential,
     CredentialClass,
@@ -65,6 +65,8 @@ class OnePartitionClient(EventHubConsumerClient):
         """Return the id of the one partition."""
         return [self._only]
 
+
+Client = TypeVar("Client", EventHubConsumerClient, EventHubProducerClient)
 
 STREAM_SETTINGS: Mapping[str, Any] = {"load_balancing_interval": 0.25}
 """Seconds. Receiving from one partition needs no load balancing, but after the client was stopped,
@@ -122,16 +124,16 @@ class HubAddress(Address):
             ConfigurationError: it is malformed or names no hub, or the consumer group is not a
                 name. The message does not show the connection string.
         """
-        parts = read_parts(connection_string)
-        namespace = host_of(parts["endpoint"])
-        hub = eventhub_name or parts.get("entitypath")
+        parts = ConnectionString.with_secret(connection_string)
+        hub = eventhub_name or parts.hub
         if not hub:
             raise ConfigurationError(
-                f"the connection string of {namespace} names no hub; add ;EntityPath=HUB to it"
+                f"the connection string of {parts.namespace} names no hub; add ;EntityPath=HUB to "
+                "it"
             )
         checked_name("eventhub_name", hub, HUB_NAME)
         group = checked_group("consumer_group", consumer_group)
-        return cls(namespace, hub, group, connection_string, dict(settings))
+        return cls(parts.namespace, hub, group, connection_string, dict(settings))
 
     @classmethod
     def from_credential(
@@ -203,75 +205,36 @@ class HubAddress(Address):
             what, seconds, unreachable_timeout=self.unreachable_timeout, retry_total=retry_total
         )
 
+    @property
+    def chosen_credential(self) -> CredentialName | Credential:
+        """Return the credential that `settings` hold, else the name of one."""
+        chosen: CredentialName | Credential = self.settings.get("credential", self.credential)
+        return chosen
+
     def open_client(self, **settings: Any) -> EventHubConsumerClient:
         """Open a client of the hub; the caller closes it. `settings` override the address's."""
-        return self._open(EventHubConsumerClient, **settings)
+        return self._open_consumer(EventHubConsumerClient, **settings)
 
     def open_receiving_client(self, partition_id: str) -> EventHubConsumerClient:
         """Open a client that receives from one partition; the caller closes it."""
-        return self._open(OnePartitionClient, partition_id=partition_id)
+        return self._open_consumer(OnePartitionClient, partition_id=partition_id)
 
     def open_producer(self, **settings: Any) -> EventHubProducerClient:
         """Open a client that sends to the hub; the caller closes it."""
-        settings = {**self.settings, **settings, "eventhub_name": self.eventhub_name}
+        return self._open(EventHubProducerClient, {**self.settings, **settings})
+
+    def _open_consumer(
+        self, kind: type[EventHubConsumerClient], **own: Any
+    ) -> EventHubConsumerClient:
+        settings = {**STREAM_SETTINGS, **self.settings, **own}
+        return self._open(kind, settings | {"consumer_group": self.consumer_group})
+
+    def _open(self, kind: type[Client], settings: dict[str, Any]) -> Client:
+        settings = {**settings, "eventhub_name": self.eventhub_name}
         if self.connection_string:
-            return EventHubProducerClient.from_connection_string(self.connection_string, **settings)
-        if "credential" not in settings:
-            settings["credential"] = credential_of(self.credential)
-        return EventHubProducerClient(self.fully_qualified_namespace, **settings)
-
-    def _open(self, kind: type[EventHubConsumerClient], **own: Any) -> EventHubConsumerClient:
-        settings = {**STREAM_SETTINGS, **self.settings, **own, "eventhub_name": self.eventhub_name}
-        if self.connection_string:
-            return kind.from_connection_string(
-                self.connection_string, self.consumer_group, **settings
-            )
-        if "credential" not in settings:
-            settings["credential"] = credential_of(self.credential)
-        return kind(self.fully_qualified_namespace, consumer_group=self.consumer_group, **settings)
-
-
-def host_of(endpoint: str) -> str:
-    """Return the host of an endpoint, and its port if it has one, as the client does.
-
-    Documents of the JVM connector append the hub: `sb://NAMESPACE/HUB`.
-    """
-    return endpoint.split("://", 1)[-1].partition("/")[0].strip()
-
-
-def read_parts(connection_string: str) -> Mapping[str, str]:
-    """Return the parts of a usable connection string, by lower-case name.
-
-    Raises:
-        ConfigurationError: it is malformed, or holds no key; the message does not show it.
-    """
-    try:
-        parts = parse_connection_string(connection_string)
-    except (ValueError, AttributeError):
-        # Not chained: the parser's stack frames hold the key, and some loggers record them.
-        parts = {}
-    signed = "sharedaccesssignature" in parts
-    if "endpoint" in parts and (signed or {"sharedaccesskeyname", "sharedaccesskey"} <= set(parts)):
-        return parts
-    raise ConfigurationError(
-        "the connection string is malformed; expected Endpoint=sb://NAMESPACE/;"
-        "SharedAccessKeyName=...;SharedAccessKey=...;EntityPath=HUB"
-    )
-
-
-def names_without_key(connection_string: str) -> tuple[str, str] | None:
-    """Return namespace and hub of a connection string that holds no key; None for any other.
-
-    The hub is "" if the string names none.
-    """
-    try:
-        parts = parse_connection_string(connection_string)
-    except (ValueError, AttributeError):
-        return None
-    if "endpoint" not in parts or {"sharedaccesssignature", "sharedaccesskey"} & parts.keys():
-        return None
-    namespace = host_of(parts["endpoint"])
-    return namespace, parts.get("entitypath", "")
+            return kind.from_connection_string(self.connection_string, **settings)
+        settings["credential"] = credential_of(settings.get("credential", self.credential))
+        return kind(self.fully_qualified_namespace, **settings)
 
 
 class HubConnection(Connection):

@@ -10,7 +10,7 @@ from azure.eventhub import EventData, EventHubConsumerClient
 from azure.eventhub.amqp import AmqpAnnotatedMessage, AmqpMessageBodyType
 
 from eventhub_checkpoints._shared.client import Failure, failure_of, reason
-from eventhub_checkpoints.receive.address import Stream
+from eventhub_checkpoints.receive.address import STOP_CHECK, Stream
 from eventhub_checkpoints.receive.amqp.outage import Outage
 from eventhub_checkpoints.receive.amqp.private_parts import note_errors
 from eventhub_checkpoints.receive.columns import (
@@ -80,9 +80,6 @@ def system_properties(event: EventData) -> Mapping[Any, Any]:
 
 LISTS_AHEAD = 2
 """Number of lists of events that may wait, so that receiving and converting overlap a little."""
-
-STOP_CHECK = 0.1
-"""Interval (s) at which a thread with a full inbox checks whether the stream is still read."""
 
 
 class EventStream(Stream):

@@ -12,6 +12,7 @@ from azure.eventhub.exceptions import EventHubError
 
 from eventhub_checkpoints._shared.client import Failure, explanation, failure_of, reason
 from eventhub_checkpoints._shared.deadline import attempt_limit
+from eventhub_checkpoints._shared.times import EPOCH
 from eventhub_checkpoints.errors import HubUnavailableError
 from eventhub_checkpoints.receive.address import (
     Address,
@@ -45,8 +46,6 @@ silently, and nothing sends heartbeats between queries."""
 
 KEPT_TIMEOUT = 5.0
 """Seconds without an answer after which a kept connection is taken for broken, and replaced."""
-
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def read_properties(partition_id: str, answer: Mapping[str, object]) -> PartitionProperties:

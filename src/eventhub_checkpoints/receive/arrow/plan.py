@@ -11,7 +11,8 @@ from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints._shared.settings import is_count, kind_of, require
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.address import DEFAULT_CONSUMER_GROUP, Address
-from eventhub_checkpoints.receive.amqp.address import HubAddress, read_parts
+from eventhub_checkpoints.receive.amqp.address import HubAddress
+from eventhub_checkpoints.receive.connection_string import ConnectionString
 from eventhub_checkpoints.receive.ranges import ReadSettings
 from eventhub_checkpoints.receive.read_plan import (
     CheckpointPosition,
@@ -86,7 +87,7 @@ def address_of(hub: object, scope: Scope | None) -> Address:
     if isinstance(hub, str):
         # The scope may supply consumer group and hub.
         group = scope.consumer_group if scope else DEFAULT_CONSUMER_GROUP
-        name = read_parts(hub).get("entitypath") or (scope.eventhub_name if scope else None)
+        name = ConnectionString.with_secret(hub).hub or (scope.eventhub_name if scope else None)
         hub = HubAddress.from_connection_string(hub, group, eventhub_name=name)
     if not isinstance(hub, Address):
         raise ConfigurationError(

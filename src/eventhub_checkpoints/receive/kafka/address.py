@@ -26,7 +26,12 @@ from eventhub_checkpoints.receive.address import (
     checked_name,
 )
 from eventhub_checkpoints.receive.amqp.address import HubAddress
-from eventhub_checkpoints.receive.credentials import Credential, CredentialClass, CredentialName
+from eventhub_checkpoints.receive.credentials import (
+    Credential,
+    CredentialClass,
+    CredentialName,
+    credential_of,
+)
 from eventhub_checkpoints.receive.hub import ask_with_hub
 from eventhub_checkpoints.receive.kafka import client
 from eventhub_checkpoints.receive.kafka.client import ClientErrors, Settings
@@ -216,7 +221,7 @@ class KafkaAddress(Address):
             hub.consumer_group,
             client.checked({**kafka_settings(hub.settings), **(settings or {})}),
             text,
-            "" if text else credential_in(hub),
+            "" if text else hub.chosen_credential,
             headers,
         )
 
@@ -399,17 +404,11 @@ def kafka_settings(settings: Mapping[str, Any]) -> dict[str, str]:
     return {} if verify is None else {"ssl.ca.location": str(verify)}
 
 
-def credential_in(hub: HubAddress) -> CredentialName | Credential:
-    """Return the credential of a hub, or its name."""
-    credential: CredentialName | Credential = hub.settings.get("credential", hub.credential)
-    return credential
-
-
 def connection_string_of(hub: HubAddress) -> str:
     """Return a connection string with a hub's key or signature; "" if it uses tokens."""
     if hub.connection_string:
         return hub.connection_string
-    credential = client.credential_object(credential_in(hub))
+    credential = credential_of(hub.chosen_credential)
     if isinstance(credential, AzureSasCredential):
         secret = f"SharedAccessSignature={credential.signature}"
     elif isinstance(credential, AzureNamedKeyCredential):

@@ -9,7 +9,6 @@ from confluent_kafka import Consumer, KafkaError, KafkaException
 from eventhub_checkpoints.errors import ConfigurationError, HubUnavailableError
 from eventhub_checkpoints.receive.credentials import (
     Credential,
-    CredentialClass,
     CredentialName,
     credential_of,
 )
@@ -234,20 +233,13 @@ def open_consumer(
     raise refused
 
 
-def credential_object(credential: CredentialName | Credential) -> Credential:
-    """Return the credential, created if it is passed by name."""
-    if isinstance(credential, str | CredentialClass):
-        return credential_of(credential)
-    return credential
-
-
 def tokens_of(credential: CredentialName | Credential, namespace: str) -> Tokens:
     """Return a callback for Entra tokens of a namespace; fetch the first one immediately.
 
     The client waits ten seconds for a token that does not come, and reports no reason; so this
     function reports it. The credential caches its tokens and renews them.
     """
-    source: Any = credential_object(credential)
+    source: Any = credential_of(credential)
     scope = f"https://{namespace.partition(':')[0]}/.default"
     source.get_token(scope)
 

@@ -7,6 +7,7 @@ from typing import Self, get_args
 
 from eventhub_checkpoints._shared.offset_words import Meaning, meaning_of
 from eventhub_checkpoints._shared.secrets import quoted
+from eventhub_checkpoints._shared.times import parse_time
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive import ranges
 from eventhub_checkpoints.receive.address import Address
@@ -254,17 +255,12 @@ def parse_waiting(options: Options) -> Waiting:
 
     Raises:
         ConfigurationError: one is malformed, or there is a delay without a minimum. A delay needs a
-            unit, because a bare number is milliseconds for Spark's Kafka source, and seconds here.
+            unit, because a plain number is milliseconds for Spark's Kafka source.
     """
-    delay = options.get("maxTriggerDelay", "").strip()
-    if delay and not any(map(str.isalpha, delay)):
-        raise ConfigurationError(f"maxTriggerDelay is {quoted(delay)}; add a unit, such as 15m")
-    if delay and "minEventsPerTrigger" not in options:
+    delay = parse_seconds(options, "maxTriggerDelay", MAX_TRIGGER_DELAY, needs_unit=True)
+    if "maxTriggerDelay" in options and "minEventsPerTrigger" not in options:
         raise ConfigurationError("maxTriggerDelay has an effect only with minEventsPerTrigger")
-    return Waiting(
-        parse_count(options, "minEventsPerTrigger", 1),
-        parse_seconds(options, "maxTriggerDelay", MAX_TRIGGER_DELAY),
-    )
+    return Waiting(parse_count(options, "minEventsPerTrigger", 1), delay)
 
 
 def parse_settings(options: Options) -> ranges.ReadSettings:
@@ -286,7 +282,7 @@ END_NAMES: Mapping[Meaning | None, str] = {Meaning.START: "earliest", Meaning.EN
 
 
 def parse_one_position(options: Options, name: str, default: str) -> EventPosition:
-    """Parse one position: `earliest`, `latest`, an ISO 8601 time, or the connector's JSON."""
+    """Parse one position: `earliest`, `latest`, a time, or the connector's JSON."""
     text = options.get(name, default).strip()
     if text.startswith("{"):
         return formats.parse_position(text, name)
@@ -295,7 +291,7 @@ def parse_one_position(options: Options, name: str, default: str) -> EventPositi
     if end := END_NAMES.get(meaning_of(text)):
         raise ConfigurationError(f"{name} is {quoted(text)}, which is called {end} here")
     try:
-        return formats.parse_time(text, name)
+        return EventPosition.from_enqueued_time(parse_time(text, name))
     except ConfigurationError as error:
         raise ConfigurationError(
             f"{error}; or use earliest, latest or the connector's JSON"

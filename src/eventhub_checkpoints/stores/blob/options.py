@@ -29,6 +29,8 @@ STRING = "the connection string"
 STRING_FORM = (
     "DefaultEndpointsProtocol=https;AccountName=NAME;AccountKey=KEY;EndpointSuffix=core.windows.net"
 )
+OF_ACCOUNT = ("ACCOUNTNAME", "BLOBENDPOINT", "USEDEVELOPMENTSTORAGE")
+"""Fields of which the connection string of a storage account has one."""
 ACCOUNT = re.compile(
     r"(https?://(?P<url_host>[^/@;=]+)|(?P<host>[^/@;=:]+[.:][^/@;=]+))(/.*)?", re.IGNORECASE
 )
@@ -117,26 +119,6 @@ def checked_text(what: str, value: Any) -> str:
             f"{what} is {kind}; expected a string; is the environment variable set?"
         )
     return value
-
-
-def checked_connection_string(text: Any) -> str:
-    """Return a connection string of a storage account, as the driver accepts it.
-
-    Source: azure-storage-blob 12.30, `_shared/base_client.py`, `parse_connection_str`.
-    """
-    parts = [part.partition("=") for part in checked_text(STRING, text).rstrip(";").split(";")]
-    names = {name.strip().lower() for name, _, _ in parts}
-    if "endpoint" in names:
-        raise ConfigurationError(
-            f"{STRING} is that of an event hub; expected that of a storage account, {STRING_FORM}"
-        )
-    is_account = not names.isdisjoint({"accountname", "blobendpoint", "usedevelopmentstorage"})
-    if not is_account or not all(equals for _, equals, _ in parts):
-        raise ConfigurationError(
-            f"{STRING} cannot be read; expected {STRING_FORM}, as the portal shows it under the "
-            "account's access keys"
-        )
-    return str(text)
 
 
 def checked_account(url: Any) -> str:
@@ -404,9 +386,21 @@ def parse_connection_string(text: Any) -> tuple[str, Any]:
 
     Raises:
         ConfigurationError: it is not a connection string of a storage account.
+
+    Source: azure-storage-blob 12.30, `_shared/base_client.py`, `parse_connection_str`.
     """
-    parts = (part.partition("=") for part in checked_connection_string(text).rstrip(";").split(";"))
+    parts = [part.partition("=") for part in checked_text(STRING, text).rstrip(";").split(";")]
     fields = {name.strip().upper(): value for name, _, value in parts}
+    if "ENDPOINT" in fields:
+        raise ConfigurationError(
+            f"{STRING} is that of an event hub; expected that of a storage account, {STRING_FORM}"
+        )
+    is_account = not fields.keys().isdisjoint(OF_ACCOUNT)
+    if not is_account or not all(equals for _, equals, _ in parts):
+        raise ConfigurationError(
+            f"{STRING} cannot be read; expected {STRING_FORM}, as the portal shows it under the "
+            "account's access keys"
+        )
     if fields.get("USEDEVELOPMENTSTORAGE") == "true":
         return f"http://127.0.0.1:10000/{EMULATOR_ACCOUNT}", EMULATOR_KEY
     account = fields.get("ACCOUNTNAME", "")

@@ -19,7 +19,7 @@ from eventhub_checkpoints.errors import (
     StoreUnavailableError,
 )
 from eventhub_checkpoints.records import Checkpoint, Ownership, Scope
-from eventhub_checkpoints.stores.blob.rest import EPOCH, Blob, moment
+from eventhub_checkpoints.stores.blob.rest import Blob, moment
 from eventhub_checkpoints.stores.hook_results import Listing
 from eventhub_checkpoints.stores.record_format import checkpoint_of, is_row, owner_of
 
@@ -153,7 +153,7 @@ def bare_etag(etag: str) -> str:
 
 def server_time(date: str | None) -> float | None:
     """Return a response's `Date` in epoch seconds (resolution 1 s); None if a proxy damaged it."""
-    return (moment(date or "") - EPOCH).total_seconds() or None
+    return moment(date or "").timestamp() or None
 
 
 def described(address: str) -> str:

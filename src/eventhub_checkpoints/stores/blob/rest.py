@@ -30,6 +30,8 @@ from azure.core.pipeline.policies import HttpLoggingPolicy
 from azure.core.rest import HttpRequest
 from azure.core.settings import settings as azure_settings
 
+from eventhub_checkpoints._shared.times import EPOCH
+
 USER_AGENT = f"eventhub-checkpoints Python/{sys.version_info.major}.{sys.version_info.minor}"
 SLICE = 1 << 16
 """Bytes of a list that are parsed at once: about 80 blobs, one to three milliseconds."""
@@ -37,7 +39,6 @@ REFRESH_BEFORE = 300.0
 """Seconds before its expiry at which a token is replaced, as azure-core does."""
 TOKEN_SCOPE = "https://storage.azure.com/.default"
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NOT_XML = (ParseError, LookupError, ValueError)
 """What the parser raises; the second and third for an encoding that Python does not have, or that
 the parser cannot read."""

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from eventhub_checkpoints._shared.secrets import quoted
@@ -168,12 +168,9 @@ def scope_key(scope: Scope) -> tuple[str, str, str]:
 Row = Mapping[str, Any]
 
 
-EPOCH = datetime(1970, 1, 1)
-
-
 def seconds(time: datetime | None) -> float:
     """Convert the driver's naive UTC time; a row without one counts as very old."""
-    return (time - EPOCH).total_seconds() if time else 0.0
+    return time.replace(tzinfo=UTC).timestamp() if time else 0.0
 
 
 def ownerships(scope: Scope, rows: Sequence[tuple[Any, ...]]) -> Listing[Ownership]:

@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 from eventhub_checkpoints._shared.offset_words import meaning_of
 from eventhub_checkpoints.records import Checkpoint, Scope
+from eventhub_checkpoints.stores.legacy.leases import PARTITION_ID
 
 BLOB_PREFIX = "partition-"
 TABLE = "checkpoints"
 LONGEST = 64
 """Bytes; longer than any offset, or than the placeholders that were stored instead of one."""
-PARTITION = re.compile("0|[1-9][0-9]{0,8}")
 OFFSET = re.compile("[0-9]{1,19}")
 
 
@@ -56,9 +56,9 @@ def checkpoints_of(
     checkpoints: dict[int, Checkpoint] = {}
     for where, partition, offset in rows:
         # It never stored an empty text: such a row is damaged.
-        if PARTITION.fullmatch(partition) and offset and meaning_of(offset) is not None:
+        if PARTITION_ID.fullmatch(partition) and offset and meaning_of(offset) is not None:
             continue
-        if not PARTITION.fullmatch(partition) or not OFFSET.fullmatch(offset or ""):
+        if not PARTITION_ID.fullmatch(partition) or not OFFSET.fullmatch(offset or ""):
             report(f"{where} was left out: it holds no offset of a partition")
             continue
         checkpoints[int(partition)] = Checkpoint(scope, partition, offset or "", None)

@@ -225,7 +225,7 @@ def test_a_head_that_holds_what_follows_it_is_read_whole(link):
 
 
 def test_templates_that_no_longer_occur_are_forgotten(link, monkeypatch):
-    monkeypatch.setattr(learning, "EPOCH", KNOWN)
+    monkeypatch.setattr(learning, "PERIOD", KNOWN)
     for digits in (7, 9):
         feed(link, [payload(10**digits + number) for number in range(KNOWN)])
         assert len(link._templates) == 1 + (digits == 9)

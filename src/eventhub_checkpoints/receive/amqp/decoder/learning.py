@@ -31,7 +31,7 @@ MAX_HEADS = 32
 MAX_SIGHTED = 1024
 FEW, OFTEN = 128, 32
 
-EPOCH = 10_000
+PERIOD = 10_000
 """Number of rows after which unused templates are forgotten."""
 
 PATIENCE = 32
@@ -112,9 +112,9 @@ class LearnedTemplates:
         self._sample(raw, 0, len(raw), self._unknown_sampling)
 
     def taken(self, rows: int) -> None:
-        """Count rows that were taken; after an epoch, forget templates that none of them had."""
+        """Count rows that were taken; after a period, forget templates that none of them had."""
         self._rows += rows
-        if self._rows < EPOCH:
+        if self._rows < PERIOD:
             return
         self._rows = 0
         matchers = [*chain.from_iterable(self._buckets.values())]
