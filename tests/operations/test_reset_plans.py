@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from threading import Event
 from typing import Any
 
@@ -297,6 +297,10 @@ def test_a_group_without_a_checkpoint_begins_where_its_consumers_do() -> None:
 def test_a_time_before_now_needs_a_unit() -> None:
     with pytest.raises(ConfigurationError, match="the duration is '2'; expected"):
         before_now("2")
+
+
+def test_a_time_before_now_is_in_utc() -> None:
+    assert before_now("0s").tzinfo is UTC
 
 
 def test_a_target_without_a_zone_is_refused() -> None:

@@ -19,6 +19,16 @@ class RelativeDelta:
         return time + timedelta(seconds=5)
 
 
+class Odd:
+    """Can be added to a time; the difference to the sum is no duration."""
+
+    def __radd__(self, time: datetime) -> "Odd":
+        return self
+
+    def __sub__(self, time: datetime) -> int:
+        return 5
+
+
 def rows_under(heading: str) -> list[list[str]]:
     """Return the cells of the rows of a table on the page."""
     table = PAGE.read_text().partition(heading)[2].partition("\n\n")[0]
@@ -52,6 +62,8 @@ def test_the_page_names_every_unit_and_no_other() -> None:
         ("5S", 5.0),
         ("5 DAYS", 432_000.0),
         ("2.5s", 2.5),
+        ("1.0000000004s", 1.0),
+        ("1e9", 1e9),
         ("0s", 0.0),
         ("90", 90.0),
         ("1e3", 1000.0),
@@ -75,7 +87,18 @@ def test_a_duration_is_read(value: object, seconds: float) -> None:
     [
         *("", "s", "-5s", "5 weeks", "5s5s", "1e3s", "\u0665s", ".5s", "5.s", "5 s s", "a minute"),
         *("P", "PT", "P1DT", "1DT", "P1Y", "P1M", "PT1.5H", "-P1D", "P1D2H"),
-        *("nan", "inf", "-1", "9" * 400, "9" * 400 + "s", 10**400, True, None, timedelta.max),
+        *(
+            "nan",
+            "inf",
+            "-1",
+            "9" * 400,
+            "9" * 400 + "s",
+            10**400,
+            True,
+            None,
+            timedelta.max,
+            Odd(),
+        ),
         *("P36600D", "1e10"),
     ],
 )

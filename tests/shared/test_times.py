@@ -1,5 +1,7 @@
 """Times in every spelling that options, the command line and stored letters have."""
 
+import time
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -24,6 +26,26 @@ def test_a_time_is_returned_in_utc() -> None:
     moment = parse_time(" 2026-11-21T10:00:00.250+01:00\n")
     assert moment == datetime(2026, 11, 21, 9, 0, 0, 250_000, UTC)
     assert moment.tzinfo is UTC
+
+
+@pytest.fixture
+def zone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Put this machine into another time zone."""
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "Asia/Tokyo")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.usefixtures("zone")
+def test_a_time_without_an_offset_is_utc_wherever_the_machine_is() -> None:
+    assert parse_time("2026-11-21T10:00") == datetime(2026, 11, 21, 10, tzinfo=UTC)
+
+
+def test_an_error_without_a_name_is_that_of_a_time() -> None:
+    with pytest.raises(ConfigurationError, match=r"^the time is 'noon'; expected a time in ISO"):
+        parse_time("noon")
 
 
 @pytest.mark.parametrize(

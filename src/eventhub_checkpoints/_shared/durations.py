@@ -3,6 +3,7 @@
 import re
 from contextlib import suppress
 from datetime import datetime
+from operator import mul
 from typing import Any
 
 from eventhub_checkpoints._shared.secrets import quoted
@@ -66,17 +67,19 @@ def parse_duration(
 
 def seconds_of(value: Any, *, needs_unit: bool) -> float | None:
     """Return a duration in seconds, of any length; None if the value is not one."""
-    if not isinstance(value, str | int | float):
+    if isinstance(value, str):
+        text = value.strip()
+        if parts := ISO_8601.fullmatch(text):
+            numbers = (float(part or 0) for part in parts.groups())
+            total: float = sum(map(mul, numbers, OF_ISO_8601))
+            return total
+        if (parts := WITH_UNIT.fullmatch(text)) and parts[2].lower() in UNITS:
+            return float(parts[1]) * UNITS[parts[2].lower()]
+    elif not isinstance(value, int | float):
         # A timedelta, or dateutil's relativedelta, which pyhocon creates for a duration.
         with suppress(TypeError, AttributeError, OverflowError):
             return float((ANY_DAY + value - ANY_DAY).total_seconds())
         return None
-    text = value.strip() if isinstance(value, str) else ""
-    if parts := ISO_8601.fullmatch(text):
-        values = (float(part or 0) for part in parts.groups())
-        return sum(each * unit for each, unit in zip(values, OF_ISO_8601, strict=True))
-    if (parts := WITH_UNIT.fullmatch(text)) and parts[2].lower() in UNITS:
-        return float(parts[1]) * UNITS[parts[2].lower()]
     if not needs_unit and not isinstance(value, bool):
         with suppress(ValueError, OverflowError):
             return float(value)
