@@ -367,8 +367,9 @@ ATTEMPT = re.compile(r"(?:^|_)(?:attempts?|retries|tries|failures)$")
 
 
 def spaces_retries(node: ast.AST) -> bool:
-    """Return whether a node calls a function `pause`, which spaces retries."""
-    return called(node).lstrip("_") == "pause" and not ast.unparse(node).startswith("signal.")
+    """Return whether a node calls a function `pause` or `backoff`, which space retries."""
+    is_one = called(node).lstrip("_") in ("pause", "backoff")
+    return is_one and not ast.unparse(node).startswith("signal.")
 
 
 def is_retry(loop: ast.AST) -> bool:
@@ -445,7 +446,10 @@ UNITS = ({"s", "ms"}, {"s", "m"}, {"s", "h"}, {"seconds", "minutes"})
 def is_duration_grammar(name: str, value: ast.expr) -> bool:
     """Return whether a constant spells durations: a pattern so named, or a table of units."""
     if isinstance(value, ast.Dict):
-        keys = {key.value for key in value.keys if isinstance(key, ast.Constant)}
+        # Keys of the dict, and those of `**dict.fromkeys(("s", "seconds"), 1.0)` in it.
+        spread = [each for key, each in zip(value.keys, value.values, strict=True) if key is None]
+        words = [*(key for key in value.keys if key), *chain(*map(ast.walk, spread))]
+        keys = {word.value for word in words if isinstance(word, ast.Constant)}
         return any(units <= keys for units in UNITS)
     return "DURATION" in name and any(is_text(node) for node in ast.walk(value))
 

@@ -20,11 +20,12 @@ from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.operations import positions, states
 from eventhub_checkpoints.operations.groups import in_order as in_numeric_order
 from eventhub_checkpoints.operations.lag import PartitionLag
+from eventhub_checkpoints.operations.reset import goal_of
 from eventhub_checkpoints.operations.scale import number_in
 from eventhub_checkpoints.processing.start_position import beyond
 from eventhub_checkpoints.receive.position import EventPosition, after
 from eventhub_checkpoints.records import Scope
-from eventhub_checkpoints.ui.rewind import GOALS, goal_of, numbers_of
+from eventhub_checkpoints.ui.rewind import GOALS, numbers_of
 from fuzzing.target import Target, json_of, require_equal, samples, text_of
 
 SCOPE = Scope("ns.servicebus.windows.net", "orders", "$Default")

@@ -1,14 +1,12 @@
 """`ehcp reset`: change from where a group reads on."""
 
-from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
-from eventhub_checkpoints._shared.times import parse_time
 from eventhub_checkpoints.cli.change import (
     Execute,
     Forced,
@@ -34,21 +32,29 @@ from eventhub_checkpoints.cli.output import (
 from eventhub_checkpoints.cli.records import interrupted, locked
 from eventhub_checkpoints.cli.status import From, warn_if_unknown
 from eventhub_checkpoints.cli.target import Target, on_target
-from eventhub_checkpoints.operations import reset as plans
 from eventhub_checkpoints.operations.change import HOLD, refuse_active
 from eventhub_checkpoints.operations.groups import group
 from eventhub_checkpoints.operations.positions import positions_of, read_kafka, to_kafka
-from eventhub_checkpoints.operations.reset import PartitionReset, Shift, plan_reset
+from eventhub_checkpoints.operations.reset import (
+    Goal,
+    PartitionReset,
+    changes_of,
+    goal_of,
+    plan_reset,
+    reading_group,
+)
 from eventhub_checkpoints.operations.restore import positions_before
-from eventhub_checkpoints.receive.address import DEFAULT_CONSUMER_GROUP
-from eventhub_checkpoints.records import Scope
 
-WORDS: Mapping[str, Literal["earliest", "latest", "current"]] = {
+KINDS = {
     "to_earliest": "earliest",
     "to_latest": "latest",
     "to_current": "current",
+    "to_sequence_number": "sequence_number",
+    "shift_by": "shift",
+    "to_datetime": "datetime",
+    "by_duration": "duration",
 }
-"""Targets of the options without a value."""
+"""Kinds of goals by the options that name them; `from_file` has them by partition."""
 
 
 @on_target
@@ -128,15 +134,18 @@ def reset(
     ids = partition_list(partitions)
     command = words("reset", **{name: chosen[name]}, partitions=",".join(ids) or None)
     scope = target.scope
-    goal = goal_of(name, chosen[name], scope)
+    goal: Goal
+    if from_file is not None:
+        goal = read_kafka(read_file(from_file), shown_path(from_file), scope)
+    else:
+        goal = goal_of(KINDS[name], str(chosen[name]))
     with target.open_store() as store, refusals(), locked(scope) if execute else nullcontext():
         found = group(store, scope, expires_after=target.expires_after)
         warn_if_unknown(store, scope, has_rows=bool(found.partition_ids))
         previous = interrupted(scope, command, store_name(target))
         if not force:
             refuse_active(found, own=previous.owner if previous else "")
-        reader = through or (DEFAULT_CONSUMER_GROUP if found.members else target.group)
-        hub = replace(target, group=reader).address
+        hub = replace(target, group=reading_group(found, target.group, through)).address
         present = positions_of(found)
         before = positions_before(previous.former, previous.written, present) if previous else {}
         with working("reading the hub"):
@@ -146,12 +155,7 @@ def reset(
         if export:
             following = {each.partition_id: each.new for each in plan}
             write_file(export, to_kafka(scope.eventhub_name, following))
-        # A running consumer may read ahead of its checkpoint, so its partition is taken anyway.
-        targets = {
-            each.partition_id: each.after
-            for each in plan
-            if found.members or each.before != each.after
-        }
+        targets = changes_of(plan, found)
         outcome = None
         if execute and targets:
             outcome = change_group(
@@ -184,25 +188,6 @@ def reset(
         title=str(scope),
     )
     print_outcome(outcome, anything=bool(targets))
-
-
-def goal_of(name: str, value: Any, scope: Scope) -> plans.Target:
-    """Return the target that an option of `reset` names.
-
-    Raises:
-        ConfigurationError: the value of the option is invalid.
-    """
-    if name == "to_datetime":
-        return parse_time(value)
-    if name == "by_duration":
-        return plans.before_now(value)
-    if name == "from_file":
-        return read_kafka(read_file(value), shown_path(value), scope)
-    if name == "shift_by":
-        return Shift(value)
-    if name == "to_sequence_number":
-        return int(value)
-    return WORDS[name]
 
 
 def plan_for_json(plan: PartitionReset) -> dict[str, Any]:

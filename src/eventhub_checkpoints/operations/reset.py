@@ -4,7 +4,7 @@ A number names the event that is read next, as for `kafka-consumer-groups`; stor
 before it, as a checkpoint names the last processed event.
 
 Source: Apache Kafka, `tools/consumer/group/ConsumerGroupCommand.java`, `--reset-offsets`: the
-targets, the limits, and what happens without a committed offset.
+goals, the limits, and what happens without a committed offset.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,12 +16,17 @@ from typing import Any, Literal
 from eventhub_checkpoints._shared.durations import parse_duration
 from eventhub_checkpoints._shared.offset_words import START_OF_STREAM
 from eventhub_checkpoints._shared.secrets import quoted
+from eventhub_checkpoints._shared.times import parse_time
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.operations.groups import Group, in_order
 from eventhub_checkpoints.operations.lag import Missing
 from eventhub_checkpoints.operations.peek import has_event_since
 from eventhub_checkpoints.operations.positions import Position, positions_of
-from eventhub_checkpoints.receive.address import Address, PartitionProperties
+from eventhub_checkpoints.receive.address import (
+    DEFAULT_CONSUMER_GROUP,
+    Address,
+    PartitionProperties,
+)
 from eventhub_checkpoints.receive.hub import ask_each, first_event, partition_properties
 from eventhub_checkpoints.receive.position import EventPosition
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT, OffsetRange, ReadSettings
@@ -30,17 +35,64 @@ from eventhub_checkpoints.receive.reader import RangeReader
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """Target of a reset: so many events after the present position, or before it if negative."""
+    """Goal of a reset: so many events after the present position, or before it if negative."""
 
     by: int
 
 
-Target = Literal["earliest", "latest", "current"] | int | Shift | datetime | Mapping[str, int]
-"""Target of a reset.
+Goal = Literal["earliest", "latest", "current"] | int | Shift | datetime | Mapping[str, int]
+"""Goal of a reset.
 
 An int is the event read next in every partition, a mapping in each of its partitions; a datetime
 with a time zone means the first event that was enqueued then or later.
 """
+
+
+KINDS = ("earliest", "latest", "current", "sequence_number", "shift", "datetime", "duration")
+"""Kinds of goals that people name; the last four have a value."""
+
+
+def goal_of(kind: str, value: str = "") -> Goal:
+    """Return the goal of a kind.
+
+    Args:
+        kind: one of `KINDS`.
+        value: a number, a time, or a duration before now; see `docs/times.md`.
+
+    Raises:
+        ConfigurationError: there is no such kind, or the value is not one of it.
+    """
+    match kind:
+        case "earliest" | "latest" | "current":
+            return kind
+        case "datetime":
+            return parse_time(value)
+        case "duration":
+            return before_now(value)
+        case "sequence_number" | "shift":
+            try:
+                number = int(value)
+            except ValueError:
+                raise ConfigurationError(
+                    f"the number is {quoted(value)}; expected digits"
+                ) from None
+            if kind == "shift":
+                return Shift(number)
+            if number < 0:
+                raise ConfigurationError(f"the number is {number}; expected 0 or more")
+            return number
+    raise ConfigurationError(f"the goal is {quoted(kind)}; expected {', '.join(KINDS)}")
+
+
+def reading_group(found: Group, name: str, through: str | None = None) -> str:
+    """Return the consumer group through which single events are read.
+
+    Args:
+        found: the group that is reset; while it has consumers, the hub refuses other readers.
+        name: its name as the hub spells it.
+        through: the group that the operator named for this; None: none.
+    """
+    return through or (DEFAULT_CONSUMER_GROUP if found.members else name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +156,7 @@ def old_next(
     return begin if position.next > last + 1 else max(position.next, begin)
 
 
-def wanted(
-    target: Target, partition_id: str, begin: int, last: int, before: Position | None
-) -> int:
+def wanted(target: Goal, partition_id: str, begin: int, last: int, before: Position | None) -> int:
     """Return the event that a target names, which need not exist.
 
     Raises:
@@ -134,7 +184,7 @@ def wanted(
 
 
 def plan_partition(
-    target: Target,
+    target: Goal,
     properties: PartitionProperties,
     before: Position | None,
     missing: Missing = "earliest",
@@ -185,7 +235,7 @@ def plan_partition(
 
 
 def plan_reset(
-    target: Target,
+    target: Goal,
     found: Group,
     hub: Address,
     partition_ids: Sequence[str] = (),
@@ -234,10 +284,21 @@ def plan_reset(
     ]
 
 
+def changes_of(plan: Sequence[PartitionReset], found: Group) -> dict[str, Position]:
+    """Return the positions to store, by partition.
+
+    A running consumer may read ahead of its checkpoint, so its partition is stored even where the
+    position stays the same.
+    """
+    return {
+        each.partition_id: each.after for each in plan if found.members or each.before != each.after
+    }
+
+
 def check_partitions(
     chosen: Sequence[str],
     properties: Mapping[str, PartitionProperties],
-    target: Target,
+    target: Goal,
     hub: Address,
 ) -> None:
     """Check that the hub and the target have the partitions of a plan.

@@ -31,7 +31,7 @@ from eventhub_checkpoints.operations.examination import examine_group
 from eventhub_checkpoints.operations.groups import Group
 from eventhub_checkpoints.operations.monitor import Monitor, Watched
 from eventhub_checkpoints.operations.peek import PeekedEvent, peek
-from eventhub_checkpoints.receive.address import DEFAULT_CONSUMER_GROUP
+from eventhub_checkpoints.operations.reset import reading_group
 from eventhub_checkpoints.receive.amqp.address import HubAddress
 from eventhub_checkpoints.receive.position import EventPosition, is_digits
 from eventhub_checkpoints.records import Scope
@@ -76,8 +76,8 @@ class Shown:
 
     def reader(self, found: Group) -> HubAddress:
         """Return the hub as read by the consumer group that reads single events."""
-        default = DEFAULT_CONSUMER_GROUP if found.members else self.hub.consumer_group
-        return replace(self.hub, consumer_group=self.through or default)
+        name = reading_group(found, self.hub.consumer_group, self.through)
+        return replace(self.hub, consumer_group=name)
 
 
 class Pages:

@@ -6,18 +6,15 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from eventhub_checkpoints._shared.foreign_json import parse_json
-from eventhub_checkpoints._shared.secrets import quoted
-from eventhub_checkpoints._shared.times import parse_time
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.operations.change import GroupActiveError, Targets, refuse_active
 from eventhub_checkpoints.operations.groups import Group, group
 from eventhub_checkpoints.operations.monitor import Watched
-from eventhub_checkpoints.operations.positions import Position, positions_of
+from eventhub_checkpoints.operations.positions import positions_of
 from eventhub_checkpoints.operations.reset import (
     PartitionReset,
-    Shift,
-    Target,
-    before_now,
+    changes_of,
+    goal_of,
     plan_reset,
 )
 from eventhub_checkpoints.receive.address import Address
@@ -60,34 +57,7 @@ class Preview:
     @property
     def changes(self) -> int:
         """Return the number of partitions whose stored position changes."""
-        return len(targets_of(self.plan))
-
-
-def goal_of(kind: str, value: str) -> Target:
-    """Return the target that the form names.
-
-    Raises:
-        ConfigurationError: it is not one.
-    """
-    if kind == "earliest":
-        return "earliest"
-    if kind == "latest":
-        return "latest"
-    if kind == "datetime":
-        return parse_time(value)
-    if kind == "duration":
-        return before_now(value)
-    if kind not in ("sequence_number", "shift"):
-        raise ConfigurationError(f"the goal is {quoted(kind)}; expected {', '.join(GOALS)}")
-    try:
-        number = int(value)
-    except ValueError:
-        raise ConfigurationError(f"the number is {quoted(value)}; expected digits") from None
-    if kind == "shift":
-        return Shift(number)
-    if number < 0:
-        raise ConfigurationError(f"the number is {number}; expected 0 or more")
-    return number
+        return sum(each.before != each.after for each in self.plan)
 
 
 def preview(
@@ -135,7 +105,7 @@ def previewed(watched: Watched, reader: Address, numbers: str, seen: str) -> tup
     if digest(found, goal.keys()) != seen:
         raise ConfigurationError(CHANGED)
     plan = plan_reset(goal, found, reader, missing=watched.missing, timeout=watched.timeout)
-    return found, targets_of(plan)
+    return found, changes_of(plan, found)
 
 
 def numbers_of(text: str) -> dict[str, int]:
@@ -155,11 +125,6 @@ def numbers_of(text: str) -> dict[str, int]:
     ):
         raise ConfigurationError("the form is not that of a preview; preview it again")
     return numbers
-
-
-def targets_of(plan: Sequence[PartitionReset]) -> dict[str, Position]:
-    """Return the positions of a plan that differ from the stored ones."""
-    return {each.partition_id: each.after for each in plan if each.before != each.after}
 
 
 def read(watched: Watched) -> Group:
