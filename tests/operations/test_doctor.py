@@ -27,10 +27,9 @@ from eventhub_checkpoints.operations import (
 from eventhub_checkpoints.operations.cost import PRICES, SMALLEST_SERVER
 from eventhub_checkpoints.operations.doctor import cost, status
 from eventhub_checkpoints.operations.fixes import Action, Fix, carry_out, mended
-from eventhub_checkpoints.operations.groups import Group, Ownership
+from eventhub_checkpoints.operations.groups import Group, Owner
 from eventhub_checkpoints.receive import HubAddress, PartitionProperties
-from eventhub_checkpoints.records import Ownership as StoredOwnership
-from eventhub_checkpoints.records import Scope
+from eventhub_checkpoints.records import Ownership, Scope
 from eventhub_checkpoints.stores.hook_results import Examination, Listing, ScopeRows
 
 SCOPE = Scope("ns.servicebus.windows.net", "orders", "$Default")
@@ -44,7 +43,7 @@ def group(owners: dict[str, str], numbers: dict[str, int] | None = None) -> Grou
             id_: {"partition_id": id_, "sequence_number": number, "offset": f"offset {number}"}
             for id_, number in (numbers or {}).items()
         },
-        {id_: Ownership(owner, 1.0, is_live=True) for id_, owner in owners.items()},
+        {id_: Owner(owner, 1.0, is_live=True) for id_, owner in owners.items()},
     )
 
 
@@ -144,7 +143,7 @@ def test_evidence_names_ten_partitions_and_the_number_of_the_others() -> None:
 
 def stored(owner: str, age: float) -> Examination:
     """Another spelling of the group with an owner of partition 0."""
-    row = StoredOwnership(SCOPE, "0", owner, "etag", 1000.0 - age)
+    row = Ownership(SCOPE, "0", owner, "etag", 1000.0 - age)
     rows = ScopeRows(SCOPE, Listing([], 1000.0), Listing([], 1000.0))
     return Examination(rows, [replace(rows, ownerships=Listing([row], 1000.0))])
 

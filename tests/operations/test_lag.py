@@ -2,7 +2,7 @@
 
 import pytest
 
-from eventhub_checkpoints.operations.groups import Ownership
+from eventhub_checkpoints.operations.groups import Owner
 from eventhub_checkpoints.operations.lag import partition_lag
 from eventhub_checkpoints.receive import PartitionProperties
 
@@ -52,12 +52,12 @@ def test_a_checkpoint_without_a_number_has_no_known_lag() -> None:
 
 
 def test_ages_are_those_of_the_rows() -> None:
-    live = Ownership("me", 7.0, is_live=True)
+    live = Owner("me", 7.0, is_live=True)
     found = partition_lag(properties(0, 10), row(4), live, NOW)
     assert (found.checkpoint_age, found.owner_id, found.ownership_age) == (10.0, "me", 7.0)
 
 
 def test_an_expired_owner_is_no_owner() -> None:
-    expired = Ownership("me", 700.0, is_live=False)
+    expired = Owner("me", 700.0, is_live=False)
     found = partition_lag(properties(0, 10), row(4, modified=None), expired, NOW)
     assert (found.checkpoint_age, found.owner_id, found.ownership_age) == (None, "", 700.0)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from eventhub_checkpoints.errors import ConfigurationError, HubUnavailableError
-from eventhub_checkpoints.operations.groups import Group, Ownership
+from eventhub_checkpoints.operations.groups import Group, Owner
 from eventhub_checkpoints.operations.positions import CLOSED_NUMBER, Position
 from eventhub_checkpoints.operations.reset import (
     PartitionReset,
@@ -39,8 +39,8 @@ def group_of(
         id_.removeprefix("p"): {"sequence_number": number, "offset": offset}
         for id_, (number, offset) in positions.items()
     }
-    owners = {id_: Ownership("me", 1.0, True) for id_ in live}
-    return Group(scope, rows, {"9": Ownership("gone", 99.0, False)} | owners)
+    owners = {id_: Owner("me", 1.0, True) for id_ in live}
+    return Group(scope, rows, {"9": Owner("gone", 99.0, False)} | owners)
 
 
 def hub_with_events() -> MemoryHub:

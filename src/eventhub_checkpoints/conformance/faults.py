@@ -72,7 +72,7 @@ HANGS = Fault(hangs=True)
 
 
 @dataclass(slots=True)
-class Plan:
+class PlannedFault:
     """Fault for the next calls of a hook."""
 
     fault: Fault
@@ -97,7 +97,7 @@ class Faults:
             AioBaseCheckpointStore.try_claims,
         )
         self._guard = threading.Lock()
-        self._plans: list[Plan] = []
+        self._plans: list[PlannedFault] = []
         self._calls: list[tuple[str, str | None]] = []
         self._running: Counter[tuple[str, str | None]] = Counter()
         self._peaks: Counter[tuple[str, str | None]] = Counter()
@@ -121,7 +121,7 @@ class Faults:
     ) -> None:
         """Inject a fault into the next calls of a hook; plans are used in their order."""
         with self._guard:
-            self._plans.append(Plan(fault, hook, partition_id, times))
+            self._plans.append(PlannedFault(fault, hook, partition_id, times))
 
     def end(self) -> None:
         """Remove all faults."""

@@ -62,7 +62,7 @@ def admit(present: Sequence[EventLink], epoch: int | None) -> list[tuple[EventLi
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
+class StartPosition:
     """Start position: `kind` is "offset", "sequence-number" or "enqueued-time"."""
 
     kind: str
@@ -103,11 +103,11 @@ class Position:
         return log.locate("offset", offset, self.inclusive)
 
 
-START = Position("offset", START_OF_STREAM, inclusive=False)
+START = StartPosition("offset", START_OF_STREAM, inclusive=False)
 """Position of a receiver without a filter: everything that is retained."""
 
 
-def read_filters(filters: dict[object, object] | None) -> Position:
+def read_filters(filters: dict[object, object] | None) -> StartPosition:
     """Read the filter set of a receiver's source.
 
     Raises:
@@ -122,4 +122,4 @@ def read_filters(filters: dict[object, object] | None) -> Position:
     if match is None:
         raise RefusedError(conditions.bad_filter(str(value)))
     kind, operator, text = match.groups()
-    return Position(kind, text, operator == ">=")
+    return StartPosition(kind, text, operator == ">=")

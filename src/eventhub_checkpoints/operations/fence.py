@@ -20,7 +20,7 @@ from azure.eventhub import CheckpointStore
 from eventhub_checkpoints._shared.client import EXPIRES_AFTER
 from eventhub_checkpoints._shared.deadline import pause
 from eventhub_checkpoints.errors import StoreUnavailableError
-from eventhub_checkpoints.operations.groups import Ownership, Row, in_order, ownership_of
+from eventhub_checkpoints.operations.groups import Owner, Row, in_order, ownership_of
 from eventhub_checkpoints.records import RELEASED, Scope
 
 PREFIX = "ehcp-"
@@ -84,7 +84,7 @@ class Fence:
         """Return the owner id of a partition."""
         return f"{self._owner}-{partition_id}"
 
-    def read(self) -> dict[str, tuple[Row, Ownership]]:
+    def read(self) -> dict[str, tuple[Row, Owner]]:
         """Return the stored ownerships by partition id, as dicts of the store and as read here.
 
         Raises:

@@ -33,7 +33,7 @@ class GroupState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Ownership:
+class Owner:
     """Owner of a partition.
 
     Attributes:
@@ -77,7 +77,7 @@ class Group:
 
     scope: Scope
     checkpoints: Mapping[str, Row]
-    ownerships: Mapping[str, Ownership]
+    ownerships: Mapping[str, Owner]
 
     @classmethod
     def of(
@@ -153,10 +153,10 @@ def list_checkpoints(store: CheckpointStore, scope: Scope) -> list[Row]:
     return list(store.list_checkpoints(*scope))
 
 
-def ownership_of(row: Row, now: float, expires_after: float) -> Ownership:
+def ownership_of(row: Row, now: float, expires_after: float) -> Owner:
     """Return the owner in a row of `list_ownership`."""
     owner_id, age = row["owner_id"] or "", max(0.0, now - row["last_modified_time"])
-    return Ownership(owner_id, age, bool(owner_id) and age <= expires_after)
+    return Owner(owner_id, age, bool(owner_id) and age <= expires_after)
 
 
 def groups(store: CheckpointStore, *, expires_after: float = EXPIRES_AFTER) -> list[Group]:

@@ -9,7 +9,7 @@ from typing import Literal
 from azure.eventhub import CheckpointStore
 
 from eventhub_checkpoints._shared.client import EXPIRES_AFTER
-from eventhub_checkpoints.operations.groups import Group, Ownership, Row, group, in_order
+from eventhub_checkpoints.operations.groups import Group, Owner, Row, group, in_order
 from eventhub_checkpoints.receive.address import Address, PartitionProperties
 from eventhub_checkpoints.receive.hub import partition_properties
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT
@@ -109,7 +109,7 @@ class GroupLag:
 def partition_lag(
     properties: PartitionProperties,
     checkpoint: Row | None,
-    ownership: Ownership | None,
+    ownership: Owner | None,
     now: float,
     missing: Missing = "earliest",
 ) -> PartitionLag:

@@ -140,7 +140,7 @@ MOST_GROUPS = 2 * PARTS + 2
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class Group:
+class EventGroup:
     """Consecutive events that are saved together.
 
     Attributes:
@@ -169,7 +169,7 @@ class TrailingSchedule(SaveSchedule):
         self._group_seconds = seconds / PARTS
         self._began = now
         self._known = self._saved = 0
-        self._unsaved: deque[Group] = deque()
+        self._unsaved: deque[EventGroup] = deque()
         # The newest group: the time when it began, the number of events before it, and whether it
         # is empty, and so begins only with its first event.
         self._first, self._start, self._is_waiting = now, 0, True
@@ -201,7 +201,7 @@ class TrailingSchedule(SaveSchedule):
         if groups and groups[-1].count > self._start:
             groups[-1].count, groups[-1].position = count, position
             return
-        groups.append(Group(self._due_at(self._first), count, position))
+        groups.append(EventGroup(self._due_at(self._first), count, position))
         if len(groups) > MOST_GROUPS:
             # Only while what is due cannot be saved; the next oldest is then due as well.
             groups.popleft()
@@ -231,7 +231,7 @@ class TrailingSchedule(SaveSchedule):
         through = 0
         if self._known - self._saved >= self._events:
             through = self._known - self._events // 2
-        last: Group | None = None
+        last: EventGroup | None = None
         for group in self._unsaved:
             if group.due_at > now and (last.count if last else 0) >= through:
                 break

@@ -50,7 +50,9 @@ TRANSIENT = ("OperationalError", "InterfaceError", "TimeoutError")
 """Transient errors of SQLAlchemy, such as a broken connection; a retry may succeed."""
 
 
-def commit(store: "SqlCheckpointStore", scope: Scope, plan: new_rows.Plan, write: Write) -> None:
+def commit(
+    store: "SqlCheckpointStore", scope: Scope, plan: new_rows.PlannedWrite, write: Write
+) -> None:
     """Write positions and results, and commit; on an error neither is stored.
 
     The positions are written first, so that a batch that another query has overtaken is detected
@@ -228,7 +230,7 @@ class ExactlyOnce:
             time.sleep(wait)
             attempt += 1
 
-    def _plan(self, batch: "DataFrame", batch_id: int) -> new_rows.Plan | None:
+    def _plan(self, batch: "DataFrame", batch_id: int) -> new_rows.PlannedWrite | None:
         """Return what to write; None if nothing of the batch is new."""
         rows = self._store.list_checkpoints(*self._scope)
         stored = {row["partition_id"]: row["sequence_number"] for row in rows}
@@ -244,7 +246,7 @@ class ExactlyOnce:
             return new_rows.unchanged(self._scope, stored, batch, self._max_rows)
         return new_rows.by_row(self._scope, stored, batch, batch_id, self._results)
 
-    def _commit(self, plan: new_rows.Plan) -> None:
+    def _commit(self, plan: new_rows.PlannedWrite) -> None:
         write = partial(callables.run, self._write)
         bounded(self._timeout, commit, self._store, self._scope, plan, write)
 

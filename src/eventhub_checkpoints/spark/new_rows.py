@@ -151,7 +151,7 @@ ResultsOf = Callable[["DataFrame", int], Results]
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class PlannedWrite:
     """Rows and checkpoints that one transaction writes.
 
     Attributes:
@@ -166,23 +166,25 @@ class Plan:
     stored: Stored
 
 
-def unchanged(scope: Scope, stored: Stored, batch: "DataFrame", max_rows: int) -> Plan | None:
+def unchanged(
+    scope: Scope, stored: Stored, batch: "DataFrame", max_rows: int
+) -> PlannedWrite | None:
     """Select each row by its own position; the rows are the results, and are read once."""
     columns = PositionColumns.of(dict(batch.dtypes))
     results = Collected.of(batch.where(columns.newer_than(stored, scope.eventhub_name)), max_rows)
     ends = columns.ends(batch.columns, results.rows, scope)
-    return Plan(results, ends, stored) if ends else None
+    return PlannedWrite(results, ends, stored) if ends else None
 
 
 def by_row(
     scope: Scope, stored: Stored, batch: "DataFrame", batch_id: int, results_of: ResultsOf
-) -> Plan | None:
+) -> PlannedWrite | None:
     """Select each row by its own position; the results are computed from the new rows."""
     columns = PositionColumns.of(dict(batch.dtypes))
     fresh = batch.where(columns.newer_than(stored, scope.eventhub_name))
     last = fresh.selectExpr(*columns.last()).groupBy("partition").agg({"last": "max"}).collect()
     ends = checkpoints(scope, ((partition, *end) for partition, end in last))
-    return Plan(results_of(fresh, batch_id), ends, stored) if ends else None
+    return PlannedWrite(results_of(fresh, batch_id), ends, stored) if ends else None
 
 
 def by_range(
@@ -192,7 +194,7 @@ def by_range(
     batch_id: int,
     ranges: Iterable[OffsetRange],
     results_of: ResultsOf,
-) -> Plan | None:
+) -> PlannedWrite | None:
     """Accept or skip the batch as a whole; its rows have no positions.
 
     Raises:
@@ -211,7 +213,7 @@ def by_range(
             "before; set spark.sql.streaming.noDataMicroBatches.enabled to false"
         )
     ends = ((each.partition_id, each.until_sequence_number - 1, "") for each in ranges)
-    return Plan(results, checkpoints(scope, ends), stored) if ranges else None
+    return PlannedWrite(results, checkpoints(scope, ends), stored) if ranges else None
 
 
 def ranges_of_batch(

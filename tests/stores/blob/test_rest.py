@@ -113,21 +113,22 @@ UNKNOWN: list[tuple[str, Any]] = [
 
 @pytest.mark.parametrize(("url", "credential", "kind"), KNOWN)
 def test_a_credential_is_known(url: str, credential: Any, kind: type) -> None:
-    container = options.Target(url, "positions", credential).rest("2019-07-07")
+    container = options.ContainerLogin(url, "positions", credential).rest("2019-07-07")
     assert container is not None
     assert type(container.authorization) is kind
 
 
 @pytest.mark.parametrize(("url", "credential"), UNKNOWN)
 def test_what_only_the_driver_knows_or_refuses_is_left_to_it(url: str, credential: Any) -> None:
-    assert options.Target(url, "positions", credential).rest("2019-07-07") is None
+    assert options.ContainerLogin(url, "positions", credential).rest("2019-07-07") is None
 
 
 def test_a_key_and_a_sas_that_are_replaced_are_used_at_once() -> None:
     key = AzureNamedKeyCredential("orders", EMULATOR_KEY)
     signature = AzureSasCredential(SAS)
     signed, shared = (
-        options.Target(ACCOUNT, "positions", each).rest("2019-07-07") for each in (key, signature)
+        options.ContainerLogin(ACCOUNT, "positions", each).rest("2019-07-07")
+        for each in (key, signature)
     )
     assert signed is not None
     assert shared is not None

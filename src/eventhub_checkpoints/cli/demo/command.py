@@ -21,7 +21,7 @@ from eventhub_checkpoints.errors import CheckpointStoreError
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class DemoPlan:
     """Options of the user, and the number of events in each part of the demo.
 
     Attributes:
@@ -231,7 +231,7 @@ def demo(
     signals = Signals()
     try:
         check_requirements(store, consumer)
-        plan = Plan(store, consumer, events, partitions)
+        plan = DemoPlan(store, consumer, events, partitions)
         with signals.watched():
             raise typer.Exit(_run(plan, keep, signals))
     except CannotBeginError as error:
@@ -242,7 +242,7 @@ def demo(
         raise typer.Exit(128 + stopped.number) from None
 
 
-def _run(plan: Plan, keep: bool, signals: Signals) -> int:
+def _run(plan: DemoPlan, keep: bool, signals: Signals) -> int:
     # Imported here, because these need the extras that were checked just now.
     from eventhub_checkpoints.cli.demo.report import Screen
     from eventhub_checkpoints.cli.demo.story import keep_up, result, run

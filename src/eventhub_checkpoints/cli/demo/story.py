@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 import typer
 
 from eventhub_checkpoints.cli.demo import stage as stages
-from eventhub_checkpoints.cli.demo.command import CannotBeginError, Plan, Signals, Stopped
+from eventhub_checkpoints.cli.demo.command import CannotBeginError, DemoPlan, Signals, Stopped
 from eventhub_checkpoints.cli.demo.programs import HUB_VARIABLE, STORE_VARIABLE
 from eventhub_checkpoints.cli.demo.publisher import Publisher
 from eventhub_checkpoints.cli.demo.report import PartitionOutcome, Screen, broken_promises
@@ -29,7 +29,7 @@ IDLE_SECONDS = 2.0
 
 
 def run(
-    plan: Plan, screen: Screen, signals: Signals, stack: ExitStack
+    plan: DemoPlan, screen: Screen, signals: Signals, stack: ExitStack
 ) -> tuple[Servers, list[PartitionOutcome]]:
     """Run the demo; return its servers, and the outcome of each partition.
 
@@ -49,7 +49,7 @@ def run(
     return stage.servers, outcomes(stage, checkpoints, read)
 
 
-def set_up(plan: Plan, screen: Screen, signals: Signals, stack: ExitStack) -> Stage:
+def set_up(plan: DemoPlan, screen: Screen, signals: Signals, stack: ExitStack) -> Stage:
     """Start hub, storage and publisher."""
     with signals.held_back():
         # Spark's processes may still clean up in the folder while it is being removed.
@@ -63,7 +63,7 @@ def set_up(plan: Plan, screen: Screen, signals: Signals, stack: ExitStack) -> St
     return Stage(stack, signals, screen, folder, servers, publisher, plan.events // TICKS)
 
 
-def prepared_storage(plan: Plan, folder: Path, screen: Screen) -> Storage:
+def prepared_storage(plan: DemoPlan, folder: Path, screen: Screen) -> Storage:
     """Return the storage of the checkpoints after checking that it can be used.
 
     Raises:
@@ -79,7 +79,7 @@ def prepared_storage(plan: Plan, folder: Path, screen: Screen) -> Storage:
     return storage
 
 
-def share_and_kill(stage: Stage, plan: Plan) -> None:
+def share_and_kill(stage: Stage, plan: DemoPlan) -> None:
     """Let two consumers share the hub, and kill one in the middle of its work."""
     first, second = (stage.start_consumer(name, plan.consumer) for name in "AB")
     stage.screen.step(f"consumers A and B ({plan.consumer}) are started, the publisher starts")
@@ -104,7 +104,7 @@ def share_and_kill(stage: Stage, plan: Plan) -> None:
     stage.screen.step(f"A is killed (kill -9), {first.journal.count} events into its work")
 
 
-def take_over_and_stop(stage: Stage, plan: Plan) -> None:
+def take_over_and_stop(stage: Stage, plan: DemoPlan) -> None:
     """Let the other consumer take over and process the events, and stop it cleanly."""
     survivor = stage.consumers[1]
     stage.until(
@@ -122,7 +122,7 @@ def take_over_and_stop(stage: Stage, plan: Plan) -> None:
     stage.screen.step(f"{plan.consumed} events are published and processed; B is stopped")
 
 
-def go_on_with_spark(stage: Stage, plan: Plan) -> dict[str, list[int]]:
+def go_on_with_spark(stage: Stage, plan: DemoPlan) -> dict[str, list[int]]:
     """Publish more events, and read them with a PySpark stream from the checkpoints."""
     rest = plan.events - stage.publisher.total
     stage.publisher.publish(rest)
@@ -135,7 +135,7 @@ def go_on_with_spark(stage: Stage, plan: Plan) -> dict[str, list[int]]:
     return read
 
 
-def return_to_a_consumer(stage: Stage, plan: Plan) -> None:
+def return_to_a_consumer(stage: Stage, plan: DemoPlan) -> None:
     """Start a consumer where Spark ended, which finds no events left."""
     last = stage.start_consumer("C", plan.consumer)
     stage.until(lambda: len(last.journal.held) == plan.partitions, "C holds every partition")

@@ -229,7 +229,7 @@ SAS_KEYS = re.compile("s[a-z]{1,7}|rsc[cdelt]|[se][pr]k")
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ContainerLogin:
     """The container to connect to.
 
     Attributes:

@@ -173,14 +173,14 @@ def as_blob(blob: BlobProperties) -> Blob:
 
 
 def connecting(
-    connect: "options.Target | Callable[..., ContainerClient]",
+    connect: "options.ContainerLogin | Callable[..., ContainerClient]",
     api_version: str,
     arguments: dict[str, Any],
     size: int,
 ) -> DriverRequests:
     """Return the requests of a client that `connect` creates, with `size` connections."""
     arguments = version_arguments(api_version, arguments)
-    if isinstance(connect, options.Target):
+    if isinstance(connect, options.ContainerLogin):
         connect = partial(connect.client, ContainerClient)
     make = partial(connect, **arguments)
     return DriverRequests(
@@ -203,14 +203,14 @@ def version_arguments(api_version: str, arguments: dict[str, Any]) -> dict[str, 
 
 
 async def read_settings(
-    connect: "options.Target | Callable[..., ContainerClient]",
+    connect: "options.ContainerLogin | Callable[..., ContainerClient]",
     arguments: dict[str, Any],
     probe: str,
 ) -> dict[str, bool | None]:
     """Return `settings_of` the account of a container, with clients for this purpose only."""
     arguments = version_arguments(SETTINGS_VERSION, arguments)
     service = None
-    if isinstance(connect, options.Target):
+    if isinstance(connect, options.ContainerLogin):
         service = connect.service(BlobServiceClient, **arguments)
         connect = partial(connect.client, ContainerClient)
     container = connect(**arguments)

@@ -115,13 +115,13 @@ class BlobCheckpointStore(FullCheckpointStore):
         if secondary_hostname:
             arguments["secondary_hostname"] = secondary_hostname
         self._arguments, self._api_version = arguments, api_version
-        self._connect = connect or options.Target(
+        self._connect = connect or options.ContainerLogin(
             options.checked_account(blob_account_url),
             options.checked_container(container_name),
             credential,
         )
         container = connection = None
-        if lean and isinstance(self._connect, options.Target):
+        if lean and isinstance(self._connect, options.ContainerLogin):
             container = self._connect.rest(api_version)
         if container is not None:
             connection = options.ConnectionOptions.of(arguments, container.url)
