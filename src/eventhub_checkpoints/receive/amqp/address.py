@@ -27,11 +27,6 @@ from eventhub_checkpoints.receive.address import (
 from eventhub_checkpoints.receive.amqp.events import EventStream
 from eventhub_checkpoints.receive.amqp.fast import FastStream, LinkSource
 from eventhub_checkpoints.receive.amqp.outage import Outage
-from eventhub_checkpoints.receive.amqp.private_parts import (
-    FastPathError,
-    UnreadableFrameError,
-    warn_once,
-)
 from eventhub_checkpoints.receive.amqp.queries import ManagementQueries, explained
 from eventhub_checkpoints.receive.columns import Columns
 from eventhub_checkpoints.receive.credentials import (
@@ -42,6 +37,11 @@ from eventhub_checkpoints.receive.credentials import (
     credential_of,
 )
 from eventhub_checkpoints.receive.ranges import ReadSettings
+from eventhub_checkpoints.sdk.fallback import (
+    FastPathError,
+    UnreadableFrameError,
+    report_fallback,
+)
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -409,7 +409,7 @@ class HubStream(Stream):
     def _fall_back(self, error: FastPathError) -> Stream:
         """Open the public path; log the reason, each reason once per process."""
         slow = "events are received through the client's public API, which is slower"
-        warn_once(_LOGGER, error, slow)
+        report_fallback(_LOGGER, error, "receive", slow)
         if isinstance(error, UnreadableFrameError):
             # The client may be unable to read the frame as well, and would not report that.
             self._unreadable = str(error)

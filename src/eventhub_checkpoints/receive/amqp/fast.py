@@ -15,15 +15,11 @@ from eventhub_checkpoints.amqp.performatives import RECEIVER, Accepted, Disposit
 from eventhub_checkpoints.receive.address import Stream
 from eventhub_checkpoints.receive.amqp.decoder import CodecError, Deliveries
 from eventhub_checkpoints.receive.amqp.outage import Outage
-from eventhub_checkpoints.receive.amqp.private_parts import (
-    READ_SIZE,
-    FastPathError,
-    OfficialConnection,
-    OfficialLink,
-    UnreadableFrameError,
-)
 from eventhub_checkpoints.receive.columns import Columns
 from eventhub_checkpoints.receive.ranges import ReadSettings, runs
+from eventhub_checkpoints.sdk.connection import OfficialConnection
+from eventhub_checkpoints.sdk.fallback import FastPathError, UnreadableFrameError
+from eventhub_checkpoints.sdk.receiver import READ_SIZE, OfficialLink
 
 _LOGGER = logging.getLogger(__name__)
 
