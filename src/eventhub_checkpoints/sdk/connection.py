@@ -5,9 +5,8 @@ import socket
 from collections.abc import Callable
 from contextlib import suppress
 
-from eventhub_checkpoints.sdk.fallback import FastPathError
+from eventhub_checkpoints.sdk.fallback import FastPathError, changed
 from eventhub_checkpoints.sdk.private_names import Internal
-from eventhub_checkpoints.sdk.versions import changed
 
 
 class OfficialConnection:

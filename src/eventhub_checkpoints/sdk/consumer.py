@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from eventhub_checkpoints.records import Scope
-from eventhub_checkpoints.sdk.versions import note_version
+from eventhub_checkpoints.sdk.fallback import note_version
 
 log = logging.getLogger("eventhub_checkpoints")
 

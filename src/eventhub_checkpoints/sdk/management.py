@@ -8,8 +8,8 @@ from azure.eventhub import EventHubConsumerClient
 from azure.eventhub.exceptions import ConnectError, EventHubError
 
 from eventhub_checkpoints.sdk.connection import OfficialConnection
+from eventhub_checkpoints.sdk.fallback import changed, check_version
 from eventhub_checkpoints.sdk.private_names import CLIENT, HANDLER, QUERIES, Internal, checked
-from eventhub_checkpoints.sdk.versions import changed, check_version
 
 NODE = "$management"
 

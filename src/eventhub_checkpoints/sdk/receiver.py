@@ -8,6 +8,7 @@ from typing import Any
 from azure.eventhub import EventHubConsumerClient
 
 from eventhub_checkpoints.sdk.connection import OfficialConnection
+from eventhub_checkpoints.sdk.fallback import changed, check_version
 from eventhub_checkpoints.sdk.private_names import (
     CLIENT,
     CONSUMER,
@@ -16,7 +17,6 @@ from eventhub_checkpoints.sdk.private_names import (
     Internal,
     checked,
 )
-from eventhub_checkpoints.sdk.versions import changed, check_version
 
 READ_SIZE, TLS_RECORD = 256 * 1024, 16 * 1024
 SERIAL = 0xFFFF_FFFF

@@ -9,8 +9,8 @@ from azure.eventhub import EventHubProducerClient
 from azure.eventhub.exceptions import ConnectError
 
 from eventhub_checkpoints.sdk.connection import OfficialConnection
+from eventhub_checkpoints.sdk.fallback import changed, check_version
 from eventhub_checkpoints.sdk.private_names import HANDLER, PRODUCER, SEND, Internal, checked
-from eventhub_checkpoints.sdk.versions import changed, check_version
 
 ATTACHED = 3
 

@@ -10,7 +10,7 @@ from eventhub_checkpoints.receive import OffsetRange, ReadSettings
 from eventhub_checkpoints.receive.amqp import address as amqp_address
 from eventhub_checkpoints.receive.amqp.decoder import Deliveries
 from eventhub_checkpoints.receive.batches import read_range
-from eventhub_checkpoints.sdk import fallback, versions
+from eventhub_checkpoints.sdk import fallback
 from renamed_part import is_as_it_should_be, read_with_renamed
 from waiting import LIMIT
 
@@ -50,7 +50,7 @@ def test_a_client_with_a_renamed_part_is_used_by_its_public_api(name):
 
 def test_a_client_of_the_next_major_version_is_used_by_its_public_api(address, caplog):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(versions.check_version, "__defaults__", ("6.0.0b1",))
+        patch.setattr(fallback.check_version, "__defaults__", ("6.0.0b1",))
         found = rows(address)
         assert rows(address) == found
         with pytest.raises(ConfigurationError, match=r"azure-eventhub 6\.0\.0b1 is not known"):
@@ -92,6 +92,6 @@ def test_a_part_that_works_otherwise_than_known_is_noticed(address, caplog, monk
 
 
 def test_the_public_path_uses_no_private_part(address, monkeypatch, caplog):
-    monkeypatch.setattr(versions.check_version, "__defaults__", ("0",))
+    monkeypatch.setattr(fallback.check_version, "__defaults__", ("0",))
     assert len(rows(address, "public")) == 100
     assert warnings(caplog) == []

@@ -15,7 +15,7 @@ from eventhub_checkpoints.localhub.management import _reply, answer
 from eventhub_checkpoints.receive import HubAddress
 from eventhub_checkpoints.receive.amqp import management, queries
 from eventhub_checkpoints.receive.amqp.management import Requests
-from eventhub_checkpoints.sdk import fallback, private_names, versions
+from eventhub_checkpoints.sdk import fallback, private_names
 from eventhub_checkpoints.sdk import management as sdk_management
 from eventhub_checkpoints.sdk.private_names import PRIVATE_NAMES, QUERIES, PrivateName
 from silent_connection import silence
@@ -313,7 +313,7 @@ def test_a_client_without_a_private_name_is_used_by_its_public_api(
 def test_a_client_of_the_next_major_version_is_used_by_its_public_api(
     asking, monkeypatch, warnings
 ):
-    monkeypatch.setattr(versions.check_version, "__defaults__", ("6.0.0b1",))
+    monkeypatch.setattr(fallback.check_version, "__defaults__", ("6.0.0b1",))
     assert [*asking().ask([], LIMIT)[0].partition_ids] == IDS
     [sentence] = warnings()
     assert "azure-eventhub 6.0.0b1 is not known" in sentence

@@ -246,8 +246,8 @@ class FastOutlet(Outlet):
         if since is None or any(flight.is_unanswered for flight in self._flights):
             return
         raise StalledError(
-            f"the fast path has allowed no batch for {time.monotonic() - since:.0f} s: the hub "
-            "grants no credit, or the client counts it otherwise than the tested versions do"
+            f"{self._outage.what}: the fast path has had no credit for a batch for "
+            f"{time.monotonic() - since:.0f} s"
         )
 
     def _on_frame(self, body: memoryview) -> None:

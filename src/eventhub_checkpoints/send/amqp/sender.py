@@ -143,7 +143,7 @@ class HubSender(Sender):
         if self._is("fast"):
             raise error
         slow = "events are sent through the client's public API, which is slower"
-        report_fallback(_LOGGER, error, "send", slow)
+        report_fallback(_LOGGER, error, "sending", slow)
         if self._outlet is not None:
             self._accepted_before += self._outlet.accepted
             self._outlet.close()
