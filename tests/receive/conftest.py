@@ -1,4 +1,3 @@
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -9,19 +8,10 @@ from eventhub_checkpoints.receive import HubAddress
 from eventhub_checkpoints.receive.address import Stream
 from eventhub_checkpoints.receive.columns import Columns
 from ports import kept_port
-from prompt_client import prompt_client
+from prompt_client import prompt_client, wait_for_clients
 from waiting import LIMIT
 
 __all__ = ["prompt_client"]
-
-THREADS = ("receive-", "_load_balancing")
-
-
-def wait_for_clients() -> None:
-    """Connections are closed in the background; they must not meet a hub that has stopped."""
-    for thread in threading.enumerate():
-        if any(name in thread.name for name in THREADS):
-            thread.join(LIMIT)
 
 
 @pytest.fixture(scope="module")

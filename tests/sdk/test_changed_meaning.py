@@ -22,6 +22,7 @@ from eventhub_checkpoints.sdk.fallback import FastPathError
 from eventhub_checkpoints.send import SendSettings
 from eventhub_checkpoints.send.amqp import fast
 from eventhub_checkpoints.send.arrow import send_batches
+from prompt_client import wait_for_clients
 from waiting import LIMIT
 
 COUNT = 5000
@@ -41,6 +42,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 def server() -> Iterator[LocalHub]:
     with LocalHub({"orders": 1}) as running:
         yield running
+        wait_for_clients()
 
 
 @pytest.fixture

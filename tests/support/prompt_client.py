@@ -4,6 +4,7 @@ A `conftest.py` that imports `prompt_client` applies it to all tests of its fold
 """
 
 import asyncio
+import threading
 import time
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from azure.eventhub._eventprocessor.event_processor import EventProcessor
 
 from simulated_time import is_running
-from waiting import let_pass
+from waiting import LIMIT, let_pass
 
 PAUSES = {0.05: 0.005, 1: 0.02}
 """Seconds between two looks of the client, and those that tests replace them by.
@@ -77,3 +78,13 @@ def prompt_client(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(EventProcessor, "__init__", made_patient)
     for path, module in MODULES.items():
         monkeypatch.setattr(path, Clock(module))
+
+
+THREADS = ("receive-", "_load_balancing")
+
+
+def wait_for_clients() -> None:
+    """Wait for connections that are closed in the background: they must not meet a stopped hub."""
+    for thread in threading.enumerate():
+        if any(name in thread.name for name in THREADS):
+            thread.join(LIMIT)
