@@ -16,6 +16,7 @@ from eventhub_checkpoints.localhub import session as hub_session
 from eventhub_checkpoints.localhub.delivery import EventLink
 from eventhub_checkpoints.receive import HubAddress, OffsetRange, ReadSettings
 from eventhub_checkpoints.receive.address import Stream
+from eventhub_checkpoints.receive.amqp import queries
 from eventhub_checkpoints.receive.batches import read_range
 from eventhub_checkpoints.sdk import fallback, stall
 from eventhub_checkpoints.sdk.fallback import FastPathError
@@ -306,3 +307,28 @@ def test_an_answer_that_the_client_does_not_pass_on_is_read(
     assert send_batches(address, [batch(50, "0")], settings) == 50
     assert stored(address, 50) == [*range(50)]
     assert warnings(caplog) == []
+
+
+# Queries
+
+
+def test_queries_whose_link_stalls_go_on_by_the_public_api(
+    hub: LocalHub,
+    address: HubAddress,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    credit_counts_elsewhere(monkeypatch)
+    # The links for queries begin without credit, unlike those for sending.
+    monkeypatch.setattr(SenderLink, "was_granted", True, raising=False)
+    monkeypatch.setattr(queries, "attempt_limit", lambda left, total: 1.0)
+    hub.publish("orders", "0", ["event"] * 7)
+    with closing(address.open_queries()) as asking:
+        for _ in range(2):
+            properties, partitions = asking.ask(["0"], LIMIT)
+            assert properties.partition_ids == ["0"]
+            assert partitions["0"].next_sequence_number == 7
+    said = [each.getMessage() for each in caplog.records if each.name == queries.__name__]
+    [sentence] = said
+    assert sentence.startswith(f"{address}: a connection for queries was opened, and nothing on it")
+    assert "the hub is queried through the client's public API" in sentence

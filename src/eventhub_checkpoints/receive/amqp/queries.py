@@ -24,6 +24,7 @@ from eventhub_checkpoints.receive.amqp.management import HUB, Answer, Questions
 from eventhub_checkpoints.receive.hub import ask_each, ask_with_hub
 from eventhub_checkpoints.sdk.fallback import (
     FastPathError,
+    StalledError,
     UnreadableFrameError,
     report_fallback,
 )
@@ -229,6 +230,7 @@ class ManagementQueries(HubQueries):
 
         Raises:
             FastPathError: the client has changed.
+            StalledError: a new connection is open, and nothing is answered on it.
         """
         now = time.monotonic()
         left = deadline - now
@@ -253,6 +255,11 @@ class ManagementQueries(HubQueries):
             return refusal if HUB in answers.missing else EventHubError(reason(refusal))
         if answers.missing:
             self._disconnect()
+        if not received and not is_kept and time.monotonic() < deadline:
+            raise StalledError(
+                f"{self._address}: a connection for queries was opened, and nothing on it was "
+                f"answered for {time.monotonic() - now:.0f} s"
+            )
         return None
 
     def _is_connected(self) -> bool:
