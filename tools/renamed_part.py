@@ -26,14 +26,13 @@ import azure.eventhub
 
 from eventhub_checkpoints.localhub import LocalHub
 from eventhub_checkpoints.receive import HubAddress, OffsetRange, ReadSettings, list_partitions
-from eventhub_checkpoints.receive.amqp import management, private_parts
-from eventhub_checkpoints.receive.amqp.private_parts import FastPathError
 from eventhub_checkpoints.receive.batches import read_range
 from eventhub_checkpoints.receive.ranges import ReceivePath
+from eventhub_checkpoints.sdk.fallback import FastPathError
+from eventhub_checkpoints.sdk.private_names import QUERIES, RECEIVE, names_of
 from waiting import LIMIT
 
-FAST = {each.name for each in private_parts.PRIVATE_NAMES}
-QUERIES = {each.name for each in management.PRIVATE_NAMES}
+BY_FAST_PATH, BY_QUERIES = set(names_of(RECEIVE)), set(names_of(QUERIES))
 
 TRANSPORT = ("_transport.py", "sasl.py")
 ORDINARY = {"close": TRANSPORT, "read": TRANSPORT, "write": TRANSPORT, "source": ("client.py",)}
@@ -121,9 +120,9 @@ def is_as_it_should_be(name: str, found: dict[str, object]) -> bool:
         and found.get("equal") is True
         and found.get("partitions") == [["0"], ["0"]]
         and isinstance(told, list)
-        and len(told) == (name in FAST) + (name in QUERIES)
+        and len(told) == (name in BY_FAST_PATH) + (name in BY_QUERIES)
         and all(f".{name}" in each for each in told)
-        and (f".{name}" in str(found.get("error"))) == (name in FAST)
+        and (f".{name}" in str(found.get("error"))) == (name in BY_FAST_PATH)
     )
 
 
@@ -139,7 +138,7 @@ def main() -> int:
         print(json.dumps(read_all_ways()))
         return 0
     failures = 0
-    for name in chosen.names or sorted(FAST | QUERIES):
+    for name in chosen.names or sorted(BY_FAST_PATH | BY_QUERIES):
         found = read_with_renamed(name)
         good = is_as_it_should_be(name, found)
         failures += not good

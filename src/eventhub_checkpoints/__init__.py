@@ -22,8 +22,8 @@ The map of the package:
 - `cli`: the command `eventhub-checkpoints`. `ui`: the page of `ehcp ui`.
 - `iothub_react`: positions that iothub-react has saved.
 
-Behind these names are `stores`, `processing`, `receive`, `amqp` and `_shared`; each has a map like
-this.
+Behind these names are `stores`, `processing`, `receive`, `amqp`, `sdk` and `_shared`; each has a
+map like this.
 """
 
 from eventhub_checkpoints.checkpointer import Checkpointer

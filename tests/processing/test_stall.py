@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventhub_checkpoints import Stall
-from eventhub_checkpoints._shared.client import LinkAttempt
 from eventhub_checkpoints.processing.stall import (
     ASKING,
     LONGEST_OPENING,
@@ -14,6 +13,7 @@ from eventhub_checkpoints.processing.stall import (
     PartitionWatch,
     Reopenings,
 )
+from eventhub_checkpoints.sdk.consumer import LinkAttempt
 
 LIMIT = 100.0
 WORKING = Facts(arrived=7, worked=7, reached=6)

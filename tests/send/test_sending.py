@@ -10,10 +10,11 @@ import pytest
 from eventhub_checkpoints import ConfigurationError, HubUnavailableError
 from eventhub_checkpoints.localhub import session
 from eventhub_checkpoints.receive import HubAddress
-from eventhub_checkpoints.receive.amqp import private_parts
+from eventhub_checkpoints.sdk import fallback, private_names
+from eventhub_checkpoints.sdk.private_names import SEND, PrivateName
+from eventhub_checkpoints.sdk.sender import OfficialSender
 from eventhub_checkpoints.send import SendSettings
 from eventhub_checkpoints.send.amqp import fast
-from eventhub_checkpoints.send.amqp import private_parts as sending_parts
 from eventhub_checkpoints.send.amqp.sender import HubSender
 from eventhub_checkpoints.send.arrow import send_all, send_batches
 from eventhub_checkpoints.send.routing import partition_of
@@ -26,7 +27,7 @@ SMALL = 2000
 
 @pytest.fixture(autouse=True)
 def nothing_logged(monkeypatch):
-    monkeypatch.setattr(private_parts, "_WARNED", set())
+    monkeypatch.setattr(fallback, "_said", set())
 
 
 class Clock:
@@ -86,13 +87,13 @@ def test_no_rows_need_no_hub(rows):
 
 def test_one_connection_serves_all_partitions(hub, address, rows, monkeypatch):
     opened = []
-    transfer = sending_parts.OfficialSender.transfer
+    send_delivery = OfficialSender.send_delivery
 
     def watched(self, *arguments):
         opened.append(hub.connections())
-        return transfer(self, *arguments)
+        return send_delivery(self, *arguments)
 
-    monkeypatch.setattr(sending_parts.OfficialSender, "transfer", watched)
+    monkeypatch.setattr(OfficialSender, "send_delivery", watched)
     send_batches(address, [rows(["x"] * 8, partitionId=list("01230123"))])
     assert opened == [1] * 4
 
@@ -100,15 +101,14 @@ def test_one_connection_serves_all_partitions(hub, address, rows, monkeypatch):
 def test_a_sender_keeps_to_the_window_of_the_hub(address, rows, stored, monkeypatch):
     monkeypatch.setattr(session, "WINDOW", 40)
     windows = []
-    transfer = sending_parts.OfficialSender.transfer
+    send_delivery = OfficialSender.send_delivery
 
-    def watched(self, partition_id, payload, timeout):
+    def watched(self, partition_id, frames, timeout):
         windows.append(self._session.remote_incoming_window - self._uncounted)
-        frames = -(-len(payload) // self._room)
-        assert frames <= windows[-1] <= 40
-        return transfer(self, partition_id, payload, timeout)
+        assert len(frames) <= windows[-1] <= 40
+        return send_delivery(self, partition_id, frames, timeout)
 
-    monkeypatch.setattr(sending_parts.OfficialSender, "transfer", watched)
+    monkeypatch.setattr(OfficialSender, "send_delivery", watched)
     batches = [rows(["x" * 250_000] * 4, partitionId=list("0123"))] * 5
     assert send_batches(address, batches) == 20
     assert len(bodies(stored)) == 20
@@ -153,13 +153,13 @@ def test_a_throttled_sender_pauses_as_long_as_the_service_asks(
     hub, address, rows, stored, monkeypatch, clock
 ):
     sent_at = []
-    transfer = sending_parts.OfficialSender.transfer
+    send_delivery = OfficialSender.send_delivery
 
     def watched(self, *arguments):
         sent_at.append(clock.seconds)
-        return transfer(self, *arguments)
+        return send_delivery(self, *arguments)
 
-    monkeypatch.setattr(sending_parts.OfficialSender, "transfer", watched)
+    monkeypatch.setattr(OfficialSender, "send_delivery", watched)
     hub.reject_sends(3, "com.microsoft:server-busy")
     assert send_batches(address, [rows(["x"])]) == 1
     assert sent_at == [0.0, 4.0, 8.0, 12.0]
@@ -220,10 +220,10 @@ def test_an_error_counts_what_may_be_in_the_hub(hub, rows, stored, path):
 def test_a_batch_that_is_confirmed_too_late_is_counted(
     hub, address, rows, stored, monkeypatch, clock
 ):
-    has_more = sending_parts.OfficialSender.has_more.fget
+    has_more = OfficialSender.has_more.fget
     # No answer is read before its time is up.
     in_time = property(lambda self: clock.seconds > 0 and has_more(self))
-    monkeypatch.setattr(sending_parts.OfficialSender, "has_more", in_time)
+    monkeypatch.setattr(OfficialSender, "has_more", in_time)
 
     def batches():
         yield rows(["x" * 900] * 10)
@@ -267,18 +267,9 @@ def test_a_closed_port_is_one_sentence(rows):
         send_batches(address, [rows(["x"])])
 
 
-def test_every_private_name_is_used_and_has_a_reason():
-    from inspect import getsource
-
-    source = getsource(sending_parts) + getsource(private_parts)
-    unused = [each for each in sending_parts.PRIVATE_NAMES if f".{each.name}" not in source]
-    assert not unused
-    assert all(each.reason for each in sending_parts.PRIVATE_NAMES)
-
-
 def test_a_changed_client_is_used_by_its_public_api(address, rows, stored, monkeypatch, caplog):
-    changed = (private_parts.PrivateName("session", "renamed", "a test"),)
-    monkeypatch.setattr(sending_parts, "PRIVATE_NAMES", (*sending_parts.PRIVATE_NAMES, *changed))
+    changed = PrivateName("Session", "renamed", "a test", (SEND,))
+    monkeypatch.setattr(private_names, "PRIVATE_NAMES", (*private_names.PRIVATE_NAMES, changed))
     for _ in range(2):
         assert send_batches(address, [rows(["a", "b"])]) == 2
     assert Counter(bodies(stored)) == {"a": 2, "b": 2}
@@ -292,15 +283,15 @@ def test_a_changed_client_is_used_by_its_public_api(address, rows, stored, monke
 def test_a_client_that_changes_while_sending_is_continued_by_its_public_api(
     address, rows, stored, monkeypatch, caplog
 ):
-    transfer, calls = sending_parts.OfficialSender.transfer, []
+    send_delivery, calls = OfficialSender.send_delivery, []
 
     def breaking(self, *arguments):
         calls.append(arguments)
         if len(calls) == 4:
             raise AttributeError("'SenderLink' object has no attribute 'delivery_count'")
-        return transfer(self, *arguments)
+        return send_delivery(self, *arguments)
 
-    monkeypatch.setattr(sending_parts.OfficialSender, "transfer", breaking)
+    monkeypatch.setattr(OfficialSender, "send_delivery", breaking)
     numbers = [str(number) for number in range(1000)]
     settings = SendSettings(bytes_per_batch=SMALL)
     assert send_batches(address, [rows(numbers, partitionId=["0"] * 1000)], settings) == 1000

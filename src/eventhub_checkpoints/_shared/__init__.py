@@ -12,8 +12,8 @@
 - `per_process`: state that a forked child does not share with its parent.
 - `start_position`: where a stream starts, and whether a hub accepts an offset. `offset_words`: the
   words that stand in place of one.
-- `client`: the official client: its private attributes, its errors, and guards against the wrong
-  kind, sync or async. `drivers`: the check that what an extra installs is there.
+- `client`: the official client: its errors, and guards against the wrong kind, sync or async.
+  `drivers`: the check that what an extra installs is there.
 - `wrapping`: stores that wrap another, and what a store declares.
 - `tracing`: spans and metrics of OpenTelemetry, which `telemetry` creates where its API is
   installed.

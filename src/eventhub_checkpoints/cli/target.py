@@ -16,7 +16,6 @@ from typing import Annotated, Any, get_type_hints
 import typer
 from platformdirs import user_config_path
 
-from eventhub_checkpoints._shared.client import EXPIRES_AFTER
 from eventhub_checkpoints._shared.deadline import UNREACHABLE_TIMEOUT
 from eventhub_checkpoints._shared.durations import parse_duration
 from eventhub_checkpoints._shared.secrets import quoted
@@ -30,6 +29,7 @@ from eventhub_checkpoints.receive.amqp.address import HubAddress
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT
 from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.registry import open_store
+from eventhub_checkpoints.sdk.consumer import EXPIRES_AFTER
 from eventhub_checkpoints.stores.backends import BLOB
 
 CONFIGURATION = "EHCP_CONFIG"

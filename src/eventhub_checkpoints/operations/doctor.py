@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from eventhub_checkpoints._shared.client import EXPIRES_AFTER
 from eventhub_checkpoints._shared.offset_words import Meaning, meaning_of
 from eventhub_checkpoints._shared.start_position import is_of_another_form, refused_by_hub
 from eventhub_checkpoints._shared.texts import partitions, some
@@ -29,6 +28,7 @@ from eventhub_checkpoints.operations.groups import Group, Row, in_order
 from eventhub_checkpoints.operations.positions import Position
 from eventhub_checkpoints.receive.address import PartitionProperties
 from eventhub_checkpoints.records import Scope
+from eventhub_checkpoints.sdk.consumer import EXPIRES_AFTER
 from eventhub_checkpoints.stores.hook_results import Examination, ScopeRows
 
 BALANCING_INTERVAL = 30.0

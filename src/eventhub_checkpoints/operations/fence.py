@@ -17,11 +17,11 @@ from typing import Any
 
 from azure.eventhub import CheckpointStore
 
-from eventhub_checkpoints._shared.client import EXPIRES_AFTER
 from eventhub_checkpoints._shared.deadline import pause
 from eventhub_checkpoints.errors import StoreUnavailableError
 from eventhub_checkpoints.operations.groups import Owner, Row, in_order, ownership_of
 from eventhub_checkpoints.records import RELEASED, Scope
+from eventhub_checkpoints.sdk.consumer import EXPIRES_AFTER
 
 PREFIX = "ehcp-"
 RENEWALS = 4

@@ -8,12 +8,12 @@ from typing import Any, Self
 
 from azure.eventhub import CheckpointStore
 
-from eventhub_checkpoints._shared.client import EXPIRES_AFTER
 from eventhub_checkpoints.abilities import ListsScopes
 from eventhub_checkpoints.base import BaseCheckpointStore
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.position import is_partition_id
 from eventhub_checkpoints.records import Scope
+from eventhub_checkpoints.sdk.consumer import EXPIRES_AFTER
 
 Row = Mapping[str, Any]
 

@@ -8,12 +8,12 @@ from typing import Literal
 
 from azure.eventhub import CheckpointStore
 
-from eventhub_checkpoints._shared.client import EXPIRES_AFTER
 from eventhub_checkpoints.operations.groups import Group, Owner, Row, group, in_order
 from eventhub_checkpoints.receive.address import Address, PartitionProperties
 from eventhub_checkpoints.receive.hub import partition_properties
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT
 from eventhub_checkpoints.records import Scope
+from eventhub_checkpoints.sdk.consumer import EXPIRES_AFTER
 
 Missing = Literal["earliest", "latest"]
 """Where the consumers start in a partition without a checkpoint."""

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from azure.eventhub import CheckpointStore
 
-from eventhub_checkpoints._shared.client import EXPIRES_AFTER
 from eventhub_checkpoints.blob import BlobCheckpointStore
 from eventhub_checkpoints.errors import (
     ConfigurationError,
@@ -21,6 +20,7 @@ from eventhub_checkpoints.receive.address import Address, PartitionProperties
 from eventhub_checkpoints.receive.hub import ask_each, partition_properties
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT
 from eventhub_checkpoints.records import Checkpoint, Scope
+from eventhub_checkpoints.sdk.consumer import EXPIRES_AFTER
 from eventhub_checkpoints.stores.legacy.blob import read_iothub_react_blobs, read_lease_blobs
 from eventhub_checkpoints.stores.legacy.leases import LeaseFormat
 

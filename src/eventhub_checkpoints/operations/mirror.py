@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from azure.eventhub import CheckpointStore
 
-from eventhub_checkpoints._shared.client import EXPIRES_AFTER
 from eventhub_checkpoints.abilities import Replaces
 from eventhub_checkpoints.errors import InvalidRecordError, StaleCheckpointError, StoreError
 from eventhub_checkpoints.operations.change import keep_next_write, write, write_listed
@@ -15,6 +14,7 @@ from eventhub_checkpoints.operations.groups import group
 from eventhub_checkpoints.operations.positions import Position, positions_of
 from eventhub_checkpoints.operations.transfer import Action, Step, plan
 from eventhub_checkpoints.records import Scope
+from eventhub_checkpoints.sdk.consumer import EXPIRES_AFTER
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,6 @@ from typing import Self
 
 from azure.eventhub import CheckpointStore
 
-from eventhub_checkpoints._shared.client import EXPIRES_AFTER
 from eventhub_checkpoints._shared.secrets import masked
 from eventhub_checkpoints._shared.workers import in_daemon_thread
 from eventhub_checkpoints.errors import (
@@ -35,6 +34,7 @@ from eventhub_checkpoints.receive.address import Address, PartitionProperties
 from eventhub_checkpoints.receive.hub import partition_properties
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT
 from eventhub_checkpoints.records import Scope
+from eventhub_checkpoints.sdk.consumer import EXPIRES_AFTER
 
 _LOGGER = logging.getLogger(__name__)
 

@@ -29,7 +29,6 @@ from typing import Self
 from azure.eventhub import CheckpointStore
 
 from eventhub_checkpoints._shared._sync.compat import for_each
-from eventhub_checkpoints._shared.client import EXPIRES_AFTER
 from eventhub_checkpoints.abilities import Deletes, Replaces
 from eventhub_checkpoints.errors import (
     ConfigurationError,
@@ -42,6 +41,7 @@ from eventhub_checkpoints.operations.groups import Group, group, in_order
 from eventhub_checkpoints.operations.positions import Position, positions_of
 from eventhub_checkpoints.operations.transfer import CLOSED_WAITING, closed_with, position_in
 from eventhub_checkpoints.records import Scope
+from eventhub_checkpoints.sdk.consumer import EXPIRES_AFTER
 
 SETTLING = 1 / 3
 """Part of the expiration time for which a checkpoint must not have changed before it is copied.

@@ -10,8 +10,8 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
-from eventhub_checkpoints._shared.client import LinkAttempt
 from eventhub_checkpoints._shared.secrets import quoted
+from eventhub_checkpoints.sdk.consumer import LinkAttempt
 
 Where = Literal["hub", "link", "handler", "store"]
 ASKING = 0.5

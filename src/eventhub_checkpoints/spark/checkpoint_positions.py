@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
-from eventhub_checkpoints._shared.client import UNNAMED
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.abilities import ListsScopes
 from eventhub_checkpoints.errors import ConfigurationError, StoreError
@@ -20,6 +19,7 @@ from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT
 from eventhub_checkpoints.receive.read_plan import SHOWN_LENGTH, without_checkpoints
 from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.registry import open_store
+from eventhub_checkpoints.sdk.consumer import UNNAMED
 from eventhub_checkpoints.spark.hub import Hub, ask_partition_ids, scope_of
 from eventhub_checkpoints.spark.positions import EndingPositions, StartingPositions
 from eventhub_checkpoints.spark.validation import checked_scope, has_sync_method

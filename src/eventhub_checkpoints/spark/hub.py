@@ -5,7 +5,6 @@ from typing import TypeGuard, TypeVar
 
 from azure.eventhub import EventHubConsumerClient
 
-from eventhub_checkpoints._shared.client import scope_of as client_scope
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive import hub as queries
 from eventhub_checkpoints.receive.address import Address, PartitionProperties
@@ -15,6 +14,7 @@ from eventhub_checkpoints.receive.position import EventPosition
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT
 from eventhub_checkpoints.receive.read_plan import at_hand, resolve
 from eventhub_checkpoints.records import Scope
+from eventhub_checkpoints.sdk.consumer import scope_of as client_scope
 from eventhub_checkpoints.spark.validation import has_sync_method
 
 T = TypeVar("T")

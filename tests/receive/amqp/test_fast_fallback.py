@@ -8,17 +8,16 @@ from eventhub_checkpoints import ConfigurationError
 from eventhub_checkpoints.amqp.types import CodecError
 from eventhub_checkpoints.receive import OffsetRange, ReadSettings
 from eventhub_checkpoints.receive.amqp import address as amqp_address
-from eventhub_checkpoints.receive.amqp import private_parts
 from eventhub_checkpoints.receive.amqp.decoder import Deliveries
-from eventhub_checkpoints.receive.amqp.private_parts import PRIVATE_NAMES
 from eventhub_checkpoints.receive.batches import read_range
+from eventhub_checkpoints.sdk import fallback
 from renamed_part import is_as_it_should_be, read_with_renamed
 from waiting import LIMIT
 
 
 @pytest.fixture(autouse=True)
 def nothing_logged(monkeypatch):
-    monkeypatch.setattr(private_parts, "_WARNED", set())
+    monkeypatch.setattr(fallback, "_said", set())
 
 
 def rows(address, path="auto", begin=0, end=100):
@@ -51,7 +50,7 @@ def test_a_client_with_a_renamed_part_is_used_by_its_public_api(name):
 
 def test_a_client_of_the_next_major_version_is_used_by_its_public_api(address, caplog):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(private_parts.check_version, "__defaults__", ("6.0.0b1",))
+        patch.setattr(fallback.check_version, "__defaults__", ("6.0.0b1",))
         found = rows(address)
         assert rows(address) == found
         with pytest.raises(ConfigurationError, match=r"azure-eventhub 6\.0\.0b1 is not known"):
@@ -59,17 +58,6 @@ def test_a_client_of_the_next_major_version_is_used_by_its_public_api(address, c
     [sentence] = warnings(caplog)
     assert "azure-eventhub 6.0.0b1" in sentence
     assert found == rows(address, "fast")
-
-
-@pytest.mark.parametrize("version", ["5.11.9", "6.0", "", "next"])
-def test_versions_that_are_not_known(version):
-    with pytest.raises(private_parts.FastPathError):
-        private_parts.check_version(version)
-
-
-@pytest.mark.parametrize("version", ["5.12.0", "5.15.1", "5.99b1"])
-def test_versions_that_are_known(version):
-    private_parts.check_version(version)
 
 
 @pytest.mark.parametrize("fed", [0, 1, 3])
@@ -104,15 +92,6 @@ def test_a_part_that_works_otherwise_than_known_is_noticed(address, caplog, monk
 
 
 def test_the_public_path_uses_no_private_part(address, monkeypatch, caplog):
-    monkeypatch.setattr(private_parts.check_version, "__defaults__", ("0",))
+    monkeypatch.setattr(fallback.check_version, "__defaults__", ("0",))
     assert len(rows(address, "public")) == 100
     assert warnings(caplog) == []
-
-
-def test_every_private_name_is_used_and_has_a_reason():
-    from inspect import getsource
-
-    source = getsource(private_parts)
-    for owner, name, reason in PRIVATE_NAMES:
-        assert f".{name}" in source, f"{owner}.{name}"
-        assert reason

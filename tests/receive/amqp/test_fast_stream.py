@@ -3,6 +3,7 @@
 import socket
 import threading
 import time
+from concurrent.futures import Future
 from contextlib import closing, contextmanager
 from datetime import timedelta
 
@@ -39,7 +40,7 @@ def stream_of(client, until, outage=None, settings=FAST):
     with (
         closing(LinkSource(client, "$Default")) as source,
         FastStream(
-            source, "0", 0, until, settings, outage or Outage("partition 0", LIMIT)
+            source, "0", 0, until, settings, outage or Outage("partition 0", LIMIT), Future
         ) as stream,
     ):
         yield stream

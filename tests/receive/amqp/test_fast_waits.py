@@ -1,6 +1,7 @@
 """How long the fast path waits, on a clock of the test's own: for a link, and between attempts."""
 
 import math
+from concurrent.futures import Future
 from types import SimpleNamespace
 
 import pytest
@@ -64,7 +65,7 @@ def stream_to(monkeypatch: pytest.MonkeyPatch):  # type: ignore[no-untyped-def]
         monkeypatch.setattr(outage, "random", SimpleNamespace(random=lambda: 1.0))
         source: object = hub
         waiting = Outage("partition 0 of ns/orders", seconds, **limits)  # type: ignore[arg-type]
-        return FastStream(source, "0", 0, 9, ReadSettings(), waiting)  # type: ignore[arg-type]
+        return FastStream(source, "0", 0, 9, ReadSettings(), waiting, Future)  # type: ignore[arg-type]
 
     return opened
 

@@ -1,7 +1,6 @@
 """Queries to a hub over one kept connection: what it costs, and how it is replaced."""
 
 import threading
-from inspect import getsource
 from io import BytesIO
 
 import pytest
@@ -14,9 +13,11 @@ from eventhub_checkpoints import ConfigurationError, HubUnavailableError
 from eventhub_checkpoints.localhub import LocalHub, links
 from eventhub_checkpoints.localhub.management import _reply, answer
 from eventhub_checkpoints.receive import HubAddress
-from eventhub_checkpoints.receive.amqp import management, private_parts, queries
-from eventhub_checkpoints.receive.amqp.management import PRIVATE_NAMES, Requests
-from eventhub_checkpoints.receive.amqp.private_parts import PrivateName
+from eventhub_checkpoints.receive.amqp import management, queries
+from eventhub_checkpoints.receive.amqp.management import Requests
+from eventhub_checkpoints.sdk import fallback, private_names
+from eventhub_checkpoints.sdk import management as sdk_management
+from eventhub_checkpoints.sdk.private_names import PRIVATE_NAMES, QUERIES, PrivateName
 from silent_connection import silence
 from waiting import LIMIT, eventually
 from websocket_gate import WebSocketGate
@@ -86,7 +87,7 @@ def test_a_connection_that_was_lost_between_queries_is_replaced_in_silence(
     before = one.state(IDS)
     if break_ == "expire":
         # The token has expired during a long pause.
-        one._link._authenticator._expires_on = 0
+        one._questions.connection._authenticator._expires_on = 0
     else:
         assert hub.drop_connections() == 1
     assert one.state(IDS) == before
@@ -128,7 +129,7 @@ def test_a_frame_that_ends_in_its_middle_is_given_up(hub, asking):
     one = asking(**ONCE)
     one.state(IDS)
     hub.delay(600)
-    one._link._transport._read_buffer = BytesIO(b"\0\0")
+    one._questions.connection._transport._read_buffer = BytesIO(b"\0\0")
     with pytest.raises(HubUnavailableError, match="gave no answer within"):
         one.state(IDS, 0.5)
     hub.delay(0)
@@ -193,7 +194,7 @@ def test_a_rejected_request_is_an_error_and_not_a_silence(
 
 
 def test_credit_for_replies_is_granted_again(asking, monkeypatch):
-    monkeypatch.setattr(management, "REPLY_CREDIT", 24)
+    monkeypatch.setattr(sdk_management, "REPLY_CREDIT", 24)
     one = asking(**ONCE)
     for _ in range(10):
         assert [*one.state(IDS, LIMIT).partitions] == IDS
@@ -202,7 +203,7 @@ def test_credit_for_replies_is_granted_again(asking, monkeypatch):
 def test_a_request_may_be_larger_than_a_frame(asking):
     one = asking(**ONCE)
     one.state(IDS)
-    one._link._connection._remote_max_frame_size = 200
+    one._questions.connection._connection._remote_max_frame_size = 200
     assert [*one.state(IDS, LIMIT).partitions] == IDS
 
 
@@ -284,7 +285,7 @@ def test_questions_go_over_tls():
 
 @pytest.fixture
 def warnings(monkeypatch, caplog):
-    monkeypatch.setattr(private_parts, "_WARNED", set())
+    monkeypatch.setattr(fallback, "_said", set())
 
     def found():
         return [each.getMessage() for each in caplog.records if each.name == queries.__name__]
@@ -292,13 +293,13 @@ def warnings(monkeypatch, caplog):
     return found
 
 
-@pytest.mark.parametrize("owner", ["client", "session", "replies"])
+@pytest.mark.parametrize("owner", ["EventHubConsumerClient", "Session", "ReceiverLink"])
 def test_a_client_without_a_private_name_is_used_by_its_public_api(
     hub, asking, accepted_connections, monkeypatch, warnings, owner
 ):
     usual = asking().state(["0", "7"])
-    names = (*PRIVATE_NAMES, PrivateName(owner, "_gone", "a test"))
-    monkeypatch.setattr(management, "PRIVATE_NAMES", names)
+    names = (*PRIVATE_NAMES, PrivateName(owner, "_gone", "a test", (QUERIES,)))
+    monkeypatch.setattr(private_names, "PRIVATE_NAMES", names)
     one = asking()
     accepted_connections.clear()
     assert one.state(["0", "7"]) == usual
@@ -312,7 +313,7 @@ def test_a_client_without_a_private_name_is_used_by_its_public_api(
 def test_a_client_of_the_next_major_version_is_used_by_its_public_api(
     asking, monkeypatch, warnings
 ):
-    monkeypatch.setattr(private_parts.check_version, "__defaults__", ("6.0.0b1",))
+    monkeypatch.setattr(fallback.check_version, "__defaults__", ("6.0.0b1",))
     assert [*asking().ask([], LIMIT)[0].partition_ids] == IDS
     [sentence] = warnings()
     assert "azure-eventhub 6.0.0b1 is not known" in sentence
@@ -338,7 +339,7 @@ def test_properties_of_an_unknown_form_are_left_to_the_client(
 
 @pytest.mark.parametrize("reply", [b"", b"\x00", b"\x00\x53\x74\xc1\x01\x00", b"\x40"])
 def test_what_is_no_reply_is_said(reply):
-    with pytest.raises(private_parts.UnreadableFrameError, match=r"reply of \$management cannot"):
+    with pytest.raises(fallback.UnreadableFrameError, match=r"reply of \$management cannot"):
         management.read_reply(reply)
 
 
@@ -360,10 +361,3 @@ def test_a_request_has_the_bytes_of_the_client(question):
             encoded, OfficialMessage(properties=properties, application_properties=fields)
         )
         assert requests.encode(message_id, question) == bytes(encoded)
-
-
-def test_every_private_name_is_used_and_has_a_reason():
-    source = getsource(management) + getsource(private_parts.OfficialConnection)
-    for owner, name, reason in PRIVATE_NAMES:
-        assert f".{name}" in source, f"{owner}.{name}"
-        assert reason

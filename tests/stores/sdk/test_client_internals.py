@@ -17,10 +17,10 @@ from eventhub_checkpoints import (
     EventProcessor,
     MemoryCheckpointStore,
 )
-from eventhub_checkpoints._shared import client as _client_internals
 from eventhub_checkpoints.aio import Checkpointer as AioCheckpointer
 from eventhub_checkpoints.aio import EventProcessor as AioEventProcessor
 from eventhub_checkpoints.aio import MemoryCheckpointStore as AioMemoryCheckpointStore
+from eventhub_checkpoints.sdk import consumer
 from waiting import LIMIT
 
 Wait = Callable[..., Any]
@@ -142,7 +142,7 @@ def test_a_ready_client_with_the_same_store_is_taken(kinds: Kinds) -> None:
 def test_where_its_store_cannot_be_read_the_first_claim_tells(
     kinds: Kinds, wait: Wait, monkeypatch: pytest.MonkeyPatch, is_same: bool
 ) -> None:
-    monkeypatch.setattr(_client_internals, "STORE", "_renamed_in_a_later_release")
+    monkeypatch.setattr(consumer, "STORE", "_renamed_in_a_later_release")
     store = kinds.store()
     client = kinds.client(store if is_same else kinds.store())
     seen: list[Any] = []

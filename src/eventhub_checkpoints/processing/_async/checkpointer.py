@@ -15,7 +15,6 @@ from azure.eventhub.aio import CheckpointStore, PartitionContext
 
 from eventhub_checkpoints._shared._async.client_check import ClosingContext, check_context
 from eventhub_checkpoints._shared._async.compat import caller
-from eventhub_checkpoints._shared.client import UNKNOWN, is_client_closed, store_of
 from eventhub_checkpoints._shared.settings import is_count, require, require_seconds
 from eventhub_checkpoints.errors import InvalidRecordError
 from eventhub_checkpoints.processing._async.checkpoint_writer import CheckpointWriter, log
@@ -36,6 +35,8 @@ from eventhub_checkpoints.processing._async.watchdog import (
 )
 from eventhub_checkpoints.processing.policy import DEFAULT_POLICY, Policy, any_of, every
 from eventhub_checkpoints.processing.statistics import PartitionStats
+from eventhub_checkpoints.sdk.consumer import UNKNOWN, store_of
+from eventhub_checkpoints.sdk.stack import is_client_closed
 
 NOT_ANNOUNCED = (
     "the client does not report when it opens and closes partitions, so the last position of a "

@@ -17,14 +17,7 @@ from azure.eventhub.exceptions import EventHubError
 from eventhub_checkpoints._shared import callables
 from eventhub_checkpoints._shared._async.background import Background
 from eventhub_checkpoints._shared._async.compat import Lock
-from eventhub_checkpoints._shared.client import (
-    EXPIRES_AFTER,
-    Failure,
-    explanation,
-    failure_of,
-    is_client_closed,
-    scope_of,
-)
+from eventhub_checkpoints._shared.client import Failure, explanation, failure_of
 from eventhub_checkpoints._shared.offset_words import START_OF_STREAM
 from eventhub_checkpoints.errors import (
     ConfigurationError,
@@ -49,6 +42,8 @@ from eventhub_checkpoints.processing._async.watchdog import (
 from eventhub_checkpoints.processing.options import Options, other_store
 from eventhub_checkpoints.processing.stall import Facts
 from eventhub_checkpoints.processing.start_position import refused_position
+from eventhub_checkpoints.sdk.consumer import EXPIRES_AFTER, scope_of
+from eventhub_checkpoints.sdk.stack import is_client_closed
 
 log = logging.getLogger("eventhub_checkpoints")
 

@@ -1,21 +1,19 @@
 """Task in which a client receives, and tasks that run the user's handlers."""
 
 import asyncio
-import inspect
 import logging
 import math
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from types import FrameType
 from typing import Any, TypeVar
 
 from azure.eventhub.aio import EventHubConsumerClient
 
 from eventhub_checkpoints._shared._async.client_check import called
-from eventhub_checkpoints._shared.client import handled_context, is_client_frame, place_of
 from eventhub_checkpoints._shared.signals import STOP_SIGNALS
+from eventhub_checkpoints.sdk.stack import awaits, is_between_rounds
 
 log = logging.getLogger("eventhub_checkpoints")
 T = TypeVar("T")
@@ -72,47 +70,8 @@ def is_handler() -> bool:
     return task is not None and HANDLER.get() is task
 
 
-def frames_of(task: asyncio.Task[Any]) -> Iterator[FrameType]:
-    """Yield the frames in which a task waits, from its first coroutine on."""
-    awaited: Any = task.get_coro()
-    while inspect.iscoroutine(awaited) and awaited.cr_frame is not None:
-        yield awaited.cr_frame
-        awaited = awaited.cr_await
-
-
-def is_closing(task: asyncio.Task[None]) -> bool:
-    """Return whether a task awaits `client.close()` itself, not through another task."""
-    closes = EventHubConsumerClient.close.__code__
-    return any(frame.f_code is closes for frame in frames_of(task))
-
-
-def is_between_rounds(task: asyncio.Task[None]) -> bool:
-    """Return whether a client's task sleeps between two rounds of load balancing."""
-    *_, caller, innermost = (None, None, *frames_of(task))
-    return (
-        caller is not None
-        and innermost is not None
-        and innermost.f_code is asyncio.sleep.__code__
-        and is_client_frame(caller)
-        and caller.f_code.co_name == "start"
-    )
-
-
 ONE_THREAD = False
 """Whether the client calls the handlers of all partitions in one thread, one after another."""
-
-
-def running_handler(context: object) -> str | None:
-    """Return where the client's handler of a partition waits; None: the client calls none.
-
-    Args:
-        context: the client's context of the partition.
-    """
-    for task in asyncio.all_tasks():
-        frames = list(frames_of(task))
-        if any(handled_context(frame) is context for frame in frames):
-            return place_of(frames[-1])
-    return None
 
 
 class HandlerTask:
@@ -180,7 +139,7 @@ class HandlerTask:
         task = self._task
         if task is None:
             return True
-        if is_closing(task):
+        if awaits(task, EventHubConsumerClient.close):
             log.warning(
                 "a handler awaits client.close(), so its events are read again: call stop() of the "
                 "processor there"

@@ -19,15 +19,6 @@ from typing import Any
 from azure.eventhub.aio import PartitionContext
 
 from eventhub_checkpoints._shared._async.compat import caller, ended, is_over
-from eventhub_checkpoints._shared.client import (
-    calling_loop,
-    client_of,
-    has_ended,
-    is_client_closed,
-    link_attempt,
-    newest_known,
-    number_received,
-)
 from eventhub_checkpoints.errors import CheckpointStoreError, InvalidRecordError
 from eventhub_checkpoints.processing._async.checkpoint_writer import (
     NAMES,
@@ -39,6 +30,14 @@ from eventhub_checkpoints.processing.policy import Policy
 from eventhub_checkpoints.processing.stall import Facts, Since
 from eventhub_checkpoints.processing.statistics import PartitionStats, Tally, by_partition
 from eventhub_checkpoints.processing.watermark import InFlightEvent, Watermark
+from eventhub_checkpoints.sdk.consumer import (
+    client_of,
+    has_ended,
+    link_attempt,
+    newest_known,
+    number_received,
+)
+from eventhub_checkpoints.sdk.stack import calling_loop, is_client_closed
 
 PATIENCE = 10.0
 """Seconds after which a caller that waits for room logs a warning."""

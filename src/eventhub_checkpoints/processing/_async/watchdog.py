@@ -20,11 +20,11 @@ from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.processing._async.receive_loop import (
     ONE_THREAD,
     as_handler,
-    running_handler,
     to_the_end,
 )
 from eventhub_checkpoints.processing._async.session import PartitionSession
 from eventhub_checkpoints.processing.stall import ASKING, Facts, PartitionWatch, Reopenings, Stall
+from eventhub_checkpoints.sdk.stack import running_handler
 
 log = logging.getLogger("eventhub_checkpoints")
 
@@ -198,7 +198,7 @@ class Watchdog:
         stall, session = watch.stall, each.session
         if stall is None or stall.where != "link" or session is None or each.facts.is_lost:
             return
-        if frame := running_handler(session.context):
+        if frame := running_handler(session.context, in_threads=ONE_THREAD):
             reason = f"its handler was called, and has not returned for {stall.seconds:.0f} s"
             watch.attribute("handler", f"{reason}: {frame}")
         elif ONE_THREAD:
@@ -211,7 +211,7 @@ class Watchdog:
             session, theirs = other.session, self._watches[other.key]
             if session is None or theirs is watch:
                 continue
-            if not running_handler(session.context):
+            if not running_handler(session.context, in_threads=ONE_THREAD):
                 continue
             if theirs.stall is not None:
                 reason = f"the client waits for the handler of partition {other.partition_id}"

@@ -22,7 +22,6 @@ from eventhub_checkpoints._shared import tracing
 from eventhub_checkpoints._shared._sync.client_check import called, check_handlers
 from eventhub_checkpoints._shared._sync.compat import Lock
 from eventhub_checkpoints._shared.callables import NothingRanError
-from eventhub_checkpoints._shared.client import is_client_closed
 from eventhub_checkpoints._shared.deadline import backoff
 from eventhub_checkpoints.errors import ConfigurationError, InvalidRecordError, PoisonError
 from eventhub_checkpoints.processing._sync.in_flight_event import Apart
@@ -32,6 +31,7 @@ from eventhub_checkpoints.processing.options import Options, require_handler
 from eventhub_checkpoints.processing.stall import Facts
 from eventhub_checkpoints.processing.watermark import Deliveries, Position, Row
 from eventhub_checkpoints.records import checked_offset, checked_sequence_number
+from eventhub_checkpoints.sdk.stack import is_client_closed
 
 log = logging.getLogger("eventhub_checkpoints")
 

@@ -20,7 +20,6 @@ from eventhub_checkpoints._shared._sync.client_check import (
     check_handlers,
     check_store,
 )
-from eventhub_checkpoints._shared.client import UNKNOWN, expiry_of, store_of
 from eventhub_checkpoints.errors import ConfigurationError, PoisonError
 from eventhub_checkpoints.processing._sync.client_callbacks import ClientCallbacks
 from eventhub_checkpoints.processing._sync.dispatcher import CheckpointManager
@@ -40,6 +39,7 @@ from eventhub_checkpoints.processing.options import (
 )
 from eventhub_checkpoints.processing.policy import DEFAULT_POLICY, Policy
 from eventhub_checkpoints.processing.statistics import PartitionStats
+from eventhub_checkpoints.sdk.consumer import UNKNOWN, expiry_of, store_of
 
 Start = str | int | datetime
 

@@ -2,20 +2,17 @@
 """Background thread of a client, and calls of its handlers."""
 
 import math
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from eventhub_checkpoints._shared._sync.client_check import called
-from eventhub_checkpoints._shared.client import calling_loop, handled_context, open_links, place_of
 from eventhub_checkpoints._shared.signals import on_stop_signals
-
-if TYPE_CHECKING:
-    from types import FrameType
+from eventhub_checkpoints.sdk.consumer import open_links
+from eventhub_checkpoints.sdk.stack import calling_loop
 
 T = TypeVar("T")
 
@@ -80,21 +77,6 @@ class HandlerTask:
 
 ONE_THREAD = True
 """Whether the client calls the handlers of all partitions in one thread, one after another."""
-
-
-def running_handler(context: object) -> str | None:
-    """Return where the client's handler of a partition waits; None: the client calls none.
-
-    Args:
-        context: the client's context of the partition.
-    """
-    for innermost in sys._current_frames().values():
-        frame: FrameType | None = innermost
-        while frame is not None:
-            if handled_context(frame) is context:
-                return place_of(innermost)
-            frame = frame.f_back
-    return None
 
 
 CLOSING_AGAIN = 0.2

@@ -17,13 +17,7 @@ from azure.eventhub.exceptions import EventHubError
 
 from eventhub_checkpoints._shared._sync.client_check import called
 from eventhub_checkpoints._shared._sync.compat import Lock, for_each, holding, sleep, within
-from eventhub_checkpoints._shared.client import (
-    explanation,
-    is_link_open,
-    opening_of,
-    receiver_at,
-    scope_of,
-)
+from eventhub_checkpoints._shared.client import explanation
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints._shared.start_position import client_position
 from eventhub_checkpoints._shared.wrapping import require_wrappable
@@ -32,6 +26,7 @@ from eventhub_checkpoints.processing._sync.receive_loop import to_the_end
 from eventhub_checkpoints.processing.options import Options, require_start
 from eventhub_checkpoints.processing.start_position import StartChoice, Stored
 from eventhub_checkpoints.records import RELEASED, Scope, SequenceOffset
+from eventhub_checkpoints.sdk.consumer import is_link_open, opening_of, receiver_at, scope_of
 
 log = logging.getLogger("eventhub_checkpoints")
 

@@ -1,8 +1,7 @@
 """Receiving over AMQP, by the official client.
 
 - `address`: a hub, the choice between the two paths, and the client's errors as ours.
-- `queries`: the properties of a hub and its partitions; `management`: the kept link for them.
+- `queries`: the properties of a hub and its partitions; `management`: questions over a kept link.
 - `events`: the public path. `fast`: the fast path, where `decoder` turns frames into columns.
 - `outage`: what is worth waiting for, for how long, and what the log says of it.
-- `private_parts`: what is used of the official client that is not public.
 """

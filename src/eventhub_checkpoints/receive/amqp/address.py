@@ -6,6 +6,7 @@ Both paths use the official client; see `ReadSettings.receive_path`.
 import logging
 import time
 from collections.abc import Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Self, TypeVar
@@ -13,6 +14,7 @@ from typing import Any, Self, TypeVar
 from azure.eventhub import EventHubConsumerClient, EventHubProducerClient
 from azure.eventhub.exceptions import EventHubError
 
+from eventhub_checkpoints._shared.workers import in_daemon_thread
 from eventhub_checkpoints.errors import ConfigurationError, InvalidCheckpointError
 from eventhub_checkpoints.receive.address import (
     DEFAULT_CONSUMER_GROUP,
@@ -26,12 +28,7 @@ from eventhub_checkpoints.receive.address import (
 from eventhub_checkpoints.receive.amqp.events import EventStream
 from eventhub_checkpoints.receive.amqp.fast import FastStream, LinkSource
 from eventhub_checkpoints.receive.amqp.outage import Outage
-from eventhub_checkpoints.receive.amqp.private_parts import (
-    FastPathError,
-    UnreadableFrameError,
-    warn_once,
-)
-from eventhub_checkpoints.receive.amqp.queries import ManagementQueries, explained
+from eventhub_checkpoints.receive.amqp.queries import ManagementQueries, explained, read_partition
 from eventhub_checkpoints.receive.columns import Columns
 from eventhub_checkpoints.receive.connection_string import ConnectionString, host_of
 from eventhub_checkpoints.receive.credentials import (
@@ -42,6 +39,12 @@ from eventhub_checkpoints.receive.credentials import (
     credential_of,
 )
 from eventhub_checkpoints.receive.ranges import ReadSettings
+from eventhub_checkpoints.sdk.fallback import (
+    FastPathError,
+    StalledError,
+    UnreadableFrameError,
+    report_fallback,
+)
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -242,12 +245,16 @@ class HubConnection(Connection):
 
     Args:
         address: the hub.
+
+    Attributes:
+        has_stalled: whether a link has; then the next ones are not tried.
     """
 
     address: HubAddress
 
     def __init__(self, address: HubAddress) -> None:
         super().__init__(address)
+        self.has_stalled = False
         self._links: LinkSource | None = None
 
     @property
@@ -307,8 +314,11 @@ class HubStream(Stream):
         self._outage = self._address.outage(what, settings.operation_timeout)
         self._unreadable = ""
         self._stream: Stream
+        is_public = settings.receive_path == "public" or (
+            settings.receive_path == "auto" and connection.has_stalled
+        )
         try:
-            self._stream = self._public() if settings.receive_path == "public" else self._fast()
+            self._stream = self._public() if is_public else self._fast()
         except FastPathError as error:
             if settings.receive_path == "fast":
                 raise
@@ -354,7 +364,18 @@ class HubStream(Stream):
 
     def _fast(self) -> Stream:
         links, begin, end = self._connection.links, self._next, self._until
-        return FastStream(links, self._partition_id, begin, end, self._settings, self._outage)
+        return FastStream(
+            links, self._partition_id, begin, end, self._settings, self._outage, self._ask_newest
+        )
+
+    def _ask_newest(self) -> Future[int]:
+        """Ask the hub for its newest event, through the public API: independent of the link."""
+
+        def newest() -> int:
+            properties = read_partition(self._address, self._partition_id)
+            return -1 if properties.is_empty else properties.next_sequence_number - 1
+
+        return in_daemon_thread(newest)
 
     def _public(self) -> Stream:
         client, start = self._address.open_receiving_client(self._partition_id), self._next
@@ -370,9 +391,10 @@ class HubStream(Stream):
         )
 
     def _fall_back(self, error: FastPathError) -> Stream:
-        """Open the public path; log the reason, each reason once per process."""
+        """Open the public path; log the reason, as `report_fallback` does."""
+        self._connection.has_stalled |= isinstance(error, StalledError)
         slow = "events are received through the client's public API, which is slower"
-        warn_once(_LOGGER, error, slow)
+        report_fallback(_LOGGER, error, "receiving", slow)
         if isinstance(error, UnreadableFrameError):
             # The client may be unable to read the frame as well, and would not report that.
             self._unreadable = str(error)

@@ -12,7 +12,6 @@ from azure.eventhub.amqp import AmqpAnnotatedMessage, AmqpMessageBodyType
 from eventhub_checkpoints._shared.client import Failure, failure_of, reason
 from eventhub_checkpoints.receive.address import STOP_CHECK, Stream
 from eventhub_checkpoints.receive.amqp.outage import Outage
-from eventhub_checkpoints.receive.amqp.private_parts import note_errors
 from eventhub_checkpoints.receive.columns import (
     IN_OTHER_COLUMNS,
     Columns,
@@ -20,6 +19,7 @@ from eventhub_checkpoints.receive.columns import (
     TextMaps,
     as_text,
 )
+from eventhub_checkpoints.sdk.receiver import note_errors
 
 
 class ClientEvents(Events):

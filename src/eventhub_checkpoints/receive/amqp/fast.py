@@ -4,6 +4,7 @@ import logging
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import Future, wait
 from typing import Any, Generic, TypeVar
 
@@ -15,15 +16,12 @@ from eventhub_checkpoints.amqp.performatives import RECEIVER, Accepted, Disposit
 from eventhub_checkpoints.receive.address import Stream
 from eventhub_checkpoints.receive.amqp.decoder import CodecError, Deliveries
 from eventhub_checkpoints.receive.amqp.outage import Outage
-from eventhub_checkpoints.receive.amqp.private_parts import (
-    READ_SIZE,
-    FastPathError,
-    OfficialConnection,
-    OfficialLink,
-    UnreadableFrameError,
-)
 from eventhub_checkpoints.receive.columns import Columns
 from eventhub_checkpoints.receive.ranges import ReadSettings, runs
+from eventhub_checkpoints.sdk.connection import OfficialConnection
+from eventhub_checkpoints.sdk.fallback import FastPathError, StalledError, UnreadableFrameError
+from eventhub_checkpoints.sdk.receiver import READ_SIZE, OfficialLink
+from eventhub_checkpoints.sdk.stall import Silence
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -289,6 +287,11 @@ class LinkFrames:
         self._take_in(link.take_over(self._read))
 
     @property
+    def is_awaited(self) -> bool:
+        """Return whether the peer may send something on this link."""
+        return not self._credit.is_used_up
+
+    @property
     def is_over(self) -> bool:
         """Return whether everything that the peer may send on this link was read and handed on."""
         is_read = self.deliveries.is_between and not self._others and self._broken is None
@@ -391,6 +394,8 @@ class FastStream(Stream):
         until: sequence number of the first event behind the range; no later one is requested.
         settings: how a range is read.
         outage: for how long a link that cannot be opened is tried again.
+        ask_newest: asks the hub, in the background, for the sequence number of the newest event;
+            -1 if there is none.
 
     Raises:
         FastPathError: the client has changed.
@@ -404,6 +409,7 @@ class FastStream(Stream):
         until: int,
         settings: ReadSettings,
         outage: Outage,
+        ask_newest: Callable[[], Future[int]],
     ) -> None:
         self._source, self._settings, self._outage = source, settings, outage
         self._partition_id, self._next, self._until = partition_id, start, until
@@ -412,6 +418,8 @@ class FastStream(Stream):
         self._failure: Exception | None = None
         self._trouble = ""
         self._frames: LinkFrames | None = None
+        self._silence = Silence(ask_newest, time.monotonic())
+        self._transfers = 0
         self._opening: AnyOpening | None = self._next_opening()
 
     @property
@@ -455,7 +463,30 @@ class FastStream(Stream):
                 frames.receive(most, BYTES_AT_ONCE)
         except Exception as error:
             return self._broken(frames, error)
-        return frames.take(most)
+        columns = frames.take(most)
+        if columns:
+            self._silence.end(time.monotonic())
+        else:
+            self._check_silence(frames)
+        return columns
+
+    def _check_silence(self, frames: LinkFrames) -> None:
+        """Give the link up if it delivers nothing that the hub holds for it.
+
+        Raises:
+            StalledError: it has stalled; everything that it has delivered is taken.
+        """
+        now, transfers = time.monotonic(), frames.deliveries.transfers
+        if transfers != self._transfers or not frames.is_awaited:
+            self._transfers = transfers
+            self._silence.end(now)
+            return
+        newest = self._silence.newest_withheld(self._next, now)
+        if newest is not None:
+            raise StalledError(
+                f"{self._outage.what}: the fast path delivers nothing from sequence number "
+                f"{self._next} on, although the hub holds events up to {newest}"
+            )
 
     def _broken(self, frames: LinkFrames, error: Exception) -> Columns:
         """Return the events received before the error; the next attempt begins after them."""
@@ -511,6 +542,8 @@ class FastStream(Stream):
                 return None
             credit = Credit(self._next, self._until, self._settings.prefetch)
             self._frames = LinkFrames(link, credit)
+            self._transfers = 0
+            self._silence.end(time.monotonic())
         except Exception as error:
             self._opening.abandon()
             is_kept = isinstance(self._opening, Reattaching)

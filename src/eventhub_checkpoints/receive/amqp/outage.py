@@ -33,6 +33,9 @@ class Outage:
         seconds: how long an outage may last.
         unreachable_timeout: the same for refused connections and unknown hosts; default: `seconds`.
         retry_total: maximum number of failures in a row; None: only time counts.
+
+    Attributes:
+        what: see above.
     """
 
     def __init__(
@@ -43,7 +46,7 @@ class Outage:
         unreachable_timeout: float | None = None,
         retry_total: int | None = None,
     ) -> None:
-        self._what, self._seconds, self._retry_total = what, seconds, retry_total
+        self.what, self._seconds, self._retry_total = what, seconds, retry_total
         self._unreachable_timeout = (
             seconds if unreachable_timeout is None else min(unreachable_timeout, seconds)
         )
@@ -65,7 +68,7 @@ class Outage:
     def end(self) -> None:
         """Record a success."""
         if self._since is not None and self._is_said:
-            log.info("%s: answers again after %.1f s", self._what, time.monotonic() - self._since)
+            log.info("%s: answers again after %.1f s", self.what, time.monotonic() - self._since)
         self._since, self._failures, self._is_said = None, 0, False
 
     def pause(self, error: Exception, began: float | None = None) -> float | None:
@@ -89,7 +92,7 @@ class Outage:
             began_at = datetime.fromtimestamp(time.time() - (now - self._since), UTC)
             log.warning(
                 "%s: no answer since %s UTC; waiting for it, at most %g s: %s",
-                *(self._what, f"{began_at:%H:%M:%S}", seconds, reason(error)),
+                *(self.what, f"{began_at:%H:%M:%S}", seconds, reason(error)),
             )
         return wait
 

@@ -21,13 +21,14 @@ from eventhub_checkpoints.receive.address import (
     PartitionProperties,
 )
 from eventhub_checkpoints.receive.amqp.fast import Opening
-from eventhub_checkpoints.receive.amqp.management import HUB, Answer, ManagementLink
-from eventhub_checkpoints.receive.amqp.private_parts import (
-    FastPathError,
-    UnreadableFrameError,
-    warn_once,
-)
+from eventhub_checkpoints.receive.amqp.management import HUB, Answer, Questions
 from eventhub_checkpoints.receive.hub import ask_each, ask_with_hub
+from eventhub_checkpoints.sdk.fallback import (
+    FastPathError,
+    StalledError,
+    UnreadableFrameError,
+    report_fallback,
+)
 
 if TYPE_CHECKING:
     from azure.eventhub import EventHubConsumerClient
@@ -172,7 +173,7 @@ class ManagementQueries(HubQueries):
     def __init__(self, address: "HubAddress", right: str = "listen") -> None:
         self._address, self._right = address, right
         self._client: EventHubConsumerClient | None = None
-        self._link: ManagementLink | None = None
+        self._questions: Questions | None = None
         self._answered_at = float("-inf")
         self._is_public = False
 
@@ -187,7 +188,7 @@ class ManagementQueries(HubQueries):
             except FastPathError as error:
                 self.close()
                 self._is_public = True
-                warn_once(_LOGGER, error, SLOW)
+                report_fallback(_LOGGER, error, "queries", SLOW)
         left = max(0.0, deadline - time.monotonic())
         return ask_public(self._address, partition_ids, left)
 
@@ -211,7 +212,7 @@ class ManagementQueries(HubQueries):
             if time.monotonic() >= deadline:
                 self._disconnect()
                 raise self._unanswered(answers.missing, timeout, failure)
-            if is_kept and self._link is None:
+            if is_kept and self._questions is None:
                 continue  # lost since the last query: that is not an attempt
             failure = failure or EventHubError(f"no answer in {time.monotonic() - began:.1f} s")
             wait = outage.pause(failure, began)
@@ -228,59 +229,66 @@ class ManagementQueries(HubQueries):
 
         Raises:
             FastPathError: the client has changed.
+            StalledError: a new connection is open, and nothing is answered on it.
         """
         now = time.monotonic()
         left = deadline - now
         limit = now + min(left, KEPT_TIMEOUT if is_kept else attempt_limit(timeout))
         try:
-            link = self._connected(limit)
+            questions = self._connected(limit)
         except EventHubError as error:
             return error
         try:
-            received = link.ask(answers.missing, limit)
+            received = questions.ask(answers.missing, limit)
         except Exception as error:
-            self._link = None
-            failure = link.ended_by(error)
+            self._questions = None
+            failure = questions.connection.ended_by(error)
             if not isinstance(failure, EventHubError):
                 raise failure from None
             return failure
         refused = answers.add(received)
         self._answered_at = time.monotonic()
         if refused is not None:
-            refusal = link.error_of(refused)
+            refusal = questions.error_of(refused)
             # A partition that the hub has is missing only while it moves.
             return refusal if HUB in answers.missing else EventHubError(reason(refusal))
         if answers.missing:
             self._disconnect()
+        if not received and not is_kept and time.monotonic() < deadline:
+            raise StalledError(
+                f"{self._address}: a connection for queries was opened, and nothing on it was "
+                f"answered for {time.monotonic() - now:.0f} s"
+            )
         return None
 
     def _is_connected(self) -> bool:
         """Return whether a connection is open; disconnect one that may have been dropped."""
         if time.monotonic() - self._answered_at > KEPT_FOR:
             self._disconnect()
-        return self._link is not None
+        return self._questions is not None
 
-    def _connected(self, deadline: float) -> ManagementLink:
-        """Return the link, opened if necessary.
+    def _connected(self, deadline: float) -> Questions:
+        """Return questions over an open connection, opened if necessary.
 
         Raises:
             EventHubError: it could not be opened.
             FastPathError: the client has changed.
         """
-        if self._link is None:
+        if self._questions is None:
             self._client = self._client or self._address.open_client()
             seconds = max(0.0, deadline - time.monotonic())
-            opening = Opening(ManagementLink(self._client), str(self._address), seconds)
-            self._link = opening.result(seconds)
-            if self._link is None:
+            questions = Questions(self._client)
+            opening = Opening(questions.connection, str(self._address), seconds)
+            if opening.result(seconds) is None:
                 opening.abandon()
                 raise EventHubError("the connection was not open in time")
-        return self._link
+            self._questions = questions
+        return self._questions
 
     def _disconnect(self) -> None:
-        if self._link is not None:
-            self._link.close()
-            self._link = None
+        if self._questions is not None:
+            self._questions.connection.close()
+            self._questions = None
 
     def _unanswered(
         self, questions: Iterable[str], timeout: float, failure: Exception | None
@@ -292,6 +300,18 @@ class ManagementQueries(HubQueries):
             f"{what} gave no answer within {round(timeout, 1):g} s; does the hub exist, and can it "
             f"be reached?{why}"
         )
+
+
+def read_partition(address: "HubAddress", partition_id: str) -> PartitionProperties:
+    """Ask once for a partition, through the client's public API, over a connection of its own.
+
+    Blocks without limit if a server accepts the connection and sends nothing.
+
+    Raises:
+        EventHubError: the hub refuses, or cannot be reached.
+    """
+    with address.open_client(retry_total=0) as client:
+        return read_properties(partition_id, client.get_partition_properties(partition_id))
 
 
 def ask_public(
@@ -309,23 +329,19 @@ def ask_public(
             answer = client.get_eventhub_properties()
         return HubProperties(sorted(answer["partition_ids"], key=int), answer["created_at"])
 
-    def read_partition(partition_id: str) -> PartitionProperties:
-        with address.open_client(retry_total=0) as client:
-            return read_properties(partition_id, client.get_partition_properties(partition_id))
-
     def ask_hub() -> HubProperties:
         with explained(address):
             return address.outage(str(address), timeout).wait_out(read_hub)
 
     def ask_once(partition_id: str) -> PartitionProperties:
         with explained(address):
-            return read_partition(partition_id)
+            return read_partition(address, partition_id)
 
     def ask_again(partition_id: str) -> PartitionProperties:
         left = max(0.0, deadline - time.monotonic())
         outage = address.outage(f"partition {partition_id} of {address}", left)
         with explained(address):
-            return outage.wait_out(partial(read_partition, partition_id))
+            return outage.wait_out(partial(read_partition, address, partition_id))
 
     hub, found, failed = ask_with_hub(address, partition_ids, ask_hub, ask_once, timeout)
     found |= ask_each(

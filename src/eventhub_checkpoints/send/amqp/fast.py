@@ -3,17 +3,25 @@
 import logging
 import time
 from dataclasses import dataclass, field
-from typing import Any
 
 from azure.eventhub import EventHubProducerClient
 from azure.eventhub.exceptions import EventHubError, OperationTimeoutError
 
 from eventhub_checkpoints._shared.client import Failure, failure_of, reason
+from eventhub_checkpoints.amqp.performatives import Accepted, Composite, Disposition
+from eventhub_checkpoints.amqp.types import CodecError
 from eventhub_checkpoints.receive.amqp.fast import Opening
 from eventhub_checkpoints.receive.amqp.outage import Outage
-from eventhub_checkpoints.receive.amqp.private_parts import FastPathError
+from eventhub_checkpoints.sdk.fallback import FastPathError, StalledError, UnreadableFrameError
+from eventhub_checkpoints.sdk.sender import OfficialSender
+from eventhub_checkpoints.sdk.stall import STALLED
 from eventhub_checkpoints.send.amqp.outlet import Outlet
-from eventhub_checkpoints.send.amqp.private_parts import OfficialSender, PendingDelivery
+from eventhub_checkpoints.send.amqp.transfers import (
+    encode_transfers,
+    frames_needed,
+    read_answer,
+    read_refusal,
+)
 from eventhub_checkpoints.send.filling import Batch
 from eventhub_checkpoints.send.settings import SendSettings
 
@@ -36,7 +44,9 @@ class Flight:
     Attributes:
         batch: its events.
         deadline: when it has to be confirmed, by `time.monotonic`.
-        pending: the present attempt; None while it is not sent.
+        delivery_id: of the present attempt; None while it is not sent.
+        answer: the hub's answer to the present attempt, if there is one.
+        blocked_since: since when the link allows no attempt, by `time.monotonic`; None: it does.
         trouble: why the last attempt failed.
         in_doubt: whether an attempt ended without an answer, so the hub may have stored the batch.
     """
@@ -44,9 +54,16 @@ class Flight:
     batch: Batch
     deadline: float
     payload: bytes = field(repr=False)
-    pending: PendingDelivery | None = None
+    delivery_id: int | None = None
+    answer: Disposition | None = None
+    blocked_since: float | None = None
     trouble: str = ""
     in_doubt: bool = False
+
+    @property
+    def is_unanswered(self) -> bool:
+        """Return whether it is sent, and has no answer."""
+        return self.delivery_id is not None and self.answer is None
 
 
 class FastOutlet(Outlet):
@@ -74,6 +91,7 @@ class FastOutlet(Outlet):
         self._flights: list[Flight] = []
         self._busy_until = 0.0
         self._has_accepted = False
+        self._unreadable: CodecError | None = None
         self._link: OfficialSender | None = None
         self._opening: Opening[OfficialSender] | None = self._next_opening()
 
@@ -104,7 +122,7 @@ class FastOutlet(Outlet):
         deadline = time.monotonic() + seconds
         while (
             self._link is not None
-            and any(flight.pending for flight in self._flights)
+            and any(flight.is_unanswered for flight in self._flights)
             and time.monotonic() < deadline
         ):
             try:
@@ -114,7 +132,8 @@ class FastOutlet(Outlet):
                 break
             finally:
                 self._refusals()
-        return sum(len(each.batch) for each in self._flights if each.pending or each.in_doubt)
+        doubtful = [each for each in self._flights if each.is_unanswered or each.in_doubt]
+        return sum(len(each.batch) for each in doubtful)
 
     def close(self) -> None:
         link, opening = self._link, self._opening
@@ -157,32 +176,93 @@ class FastOutlet(Outlet):
             return
         try:
             self._send_waiting(link)
-            if wait and any(flight.pending for flight in self._flights):
+            if wait and any(flight.is_unanswered for flight in self._flights):
                 link.work()  # returns after the client's socket time-out at the latest
+            elif wait and any(flight.blocked_since is not None for flight in self._flights):
+                link.work()  # likewise; credit may arrive
             elif wait:
                 time.sleep(max(0.0, min(self._busy_until - time.monotonic(), ANSWER_POLL)))
             while link.has_more:
                 link.work()
             link.check()
+            if self._unreadable is not None:
+                text = f"an answer of the hub cannot be read: {self._unreadable}"
+                raise UnreadableFrameError(text) from self._unreadable
         except Exception as error:
             self._take_answers()
             self._broken(link, error)
         else:
             self._take_answers()
+            self._check_stall(link)
 
     def _send_waiting(self, link: OfficialSender) -> None:
+        if self._stalled_since() is not None:
+            return  # until what was sent is answered
         for flight in self._flights:
-            if flight.pending is not None:
+            if flight.delivery_id is not None:
                 continue
             if time.monotonic() < self._busy_until:
                 return
             partition = flight.batch.partition_id
             if partition is not None:
                 link.attach(partition, flight.deadline)
-            if not link.can_send(partition, len(flight.payload)):
+            if self._is_blocked(flight, link):
                 continue
-            timeout = self._settings.operation_timeout
-            flight.pending = link.transfer(partition, flight.payload, timeout)
+            delivery = link.next_delivery(partition)
+            frames = encode_transfers(flight.payload, delivery, link.max_frame_size)
+            link.send_delivery(partition, frames, self._settings.operation_timeout)
+            flight.delivery_id = delivery.delivery_id
+
+    def _is_blocked(self, flight: Flight, link: OfficialSender) -> bool:
+        """Return whether the link allows no attempt for a batch now."""
+        needed = frames_needed(len(flight.payload), link.max_frame_size)
+        if link.can_send(flight.batch.partition_id, needed):
+            flight.blocked_since = None
+            return False
+        flight.blocked_since = flight.blocked_since or time.monotonic()
+        return True
+
+    def _stalled_since(self) -> float | None:
+        """Return since when a batch could not be sent, if that is too long; else None."""
+        blocked = [each.blocked_since for each in self._flights if each.blocked_since is not None]
+        if not blocked:
+            return None
+        since = max(min(blocked), self._busy_until)
+        return since if time.monotonic() >= since + STALLED else None
+
+    def _check_stall(self, link: OfficialSender) -> None:
+        """Give a link up that allows no batch, once everything that was sent is answered.
+
+        What is not answered may be in the hub, and would be there twice.
+
+        Raises:
+            StalledError: there is such a link.
+        """
+        for flight in self._flights:
+            if flight.blocked_since is not None:
+                # What was read in this turn may have granted credit, after a pause of the caller.
+                self._is_blocked(flight, link)
+        since = self._stalled_since()
+        if since is None or any(flight.is_unanswered for flight in self._flights):
+            return
+        raise StalledError(
+            f"{self._outage.what}: the fast path has had no credit for a batch for "
+            f"{time.monotonic() - since:.0f} s"
+        )
+
+    def _on_frame(self, body: memoryview) -> None:
+        """Record an answer of the hub; called while the link reads."""
+        try:
+            answer = read_answer(body)
+        except CodecError as error:
+            self._unreadable = error
+            return
+        if answer is None:
+            return
+        last = answer.first if answer.last is None else answer.last
+        for flight in self._flights:
+            if flight.delivery_id is not None and answer.first <= flight.delivery_id <= last:
+                flight.answer = answer
 
     def _take_answers(self) -> None:
         """Remove what is accepted; what is not will be sent again, or raises.
@@ -190,34 +270,32 @@ class FastOutlet(Outlet):
         Raises:
             EventHubError: a batch is refused for good.
         """
-        for flight, answer in self._refusals():
-            condition, flight.trouble = read_refusal(answer)
+        for flight, outcome in self._refusals():
+            condition, flight.trouble = read_refusal(outcome)
             error = EventHubError(flight.trouble)
             error.error = condition
             if failure_of(error) is Failure.REFUSED:
                 raise error
             pause = PAUSE_WHEN_BUSY if condition.endswith(SERVER_BUSY) else 0.0
-            if answer and not pause:
+            if not pause:
                 pause = self._pause(error)
             self._busy_until = max(self._busy_until, time.monotonic() + pause)
 
-    def _refusals(self) -> list[tuple[Flight, dict[str, Any]]]:
-        """Remove the batches that are accepted; return those that are not, with the answer."""
+    def _refusals(self) -> list[tuple[Flight, Composite | None]]:
+        """Remove the batches that are accepted; return those that are not, with the outcome."""
         refused = []
         for flight in list(self._flights):
-            pending = flight.pending
-            if pending is None or not pending.is_settled:
+            if flight.answer is None:
                 continue
-            answer = pending.answer or {}
-            if "accepted" in answer:
+            outcome = flight.answer.state
+            flight.delivery_id = flight.answer = None
+            if isinstance(outcome, Accepted):
                 self._flights.remove(flight)
                 self.accepted += len(flight.batch)
                 self._outage.end()
                 self._has_accepted = True
                 continue
-            flight.pending = None
-            flight.in_doubt = flight.in_doubt or not answer
-            refused.append((flight, answer))
+            refused.append((flight, outcome))
         return refused
 
     def _pause(self, error: Exception, began: float | None = None) -> float:
@@ -231,8 +309,8 @@ class FastOutlet(Outlet):
         """Forget the connection; everything without an answer is sent again over the next one."""
         self._link = None
         for flight in self._flights:
-            flight.in_doubt = flight.in_doubt or flight.pending is not None
-            flight.pending = None
+            flight.in_doubt = flight.in_doubt or flight.is_unanswered
+            flight.delivery_id = flight.answer = flight.blocked_since = None
         at_once, self._has_accepted = self._has_accepted, False
         self._failed(link.ended_by(error), at_once=at_once)
 
@@ -279,21 +357,4 @@ class FastOutlet(Outlet):
 
     def _next_opening(self) -> Opening[OfficialSender]:
         seconds = min(self._outage.seconds_left, self._settings.operation_timeout)
-        return Opening(OfficialSender(self._client), "sender", seconds)
-
-
-def read_refusal(answer: dict[Any, Any]) -> tuple[str, str]:
-    """Return condition and description of an outcome that is not `accepted`.
-
-    Source: azure-eventhub 5.15.1, `_pyamqp/client.py`, `_on_send_complete`.
-    """
-    if not answer:
-        return "", "the link ended before the hub answered"
-    [outcome, *_] = answer
-    try:
-        condition, description, *_ = answer[outcome][0]
-    except (TypeError, IndexError, KeyError, ValueError):
-        return "", f"the hub answered {outcome}"
-    words = [part.decode() if isinstance(part, bytes) else str(part or "") for part in
-             (condition, description)]  # fmt: skip
-    return words[0], words[1] or words[0]
+        return Opening(OfficialSender(self._client, self._on_frame), "sender", seconds)

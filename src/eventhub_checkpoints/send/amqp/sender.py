@@ -18,8 +18,8 @@ from eventhub_checkpoints._shared.client import (
 from eventhub_checkpoints.errors import ConfigurationError, HubUnavailableError
 from eventhub_checkpoints.receive.amqp.address import HubAddress
 from eventhub_checkpoints.receive.amqp.outage import Outage
-from eventhub_checkpoints.receive.amqp.private_parts import FastPathError, warn_once
 from eventhub_checkpoints.receive.amqp.queries import ManagementQueries
+from eventhub_checkpoints.sdk.fallback import FastPathError, report_fallback
 from eventhub_checkpoints.send.amqp.fast import FastOutlet
 from eventhub_checkpoints.send.amqp.outlet import Outlet
 from eventhub_checkpoints.send.amqp.public import PublicOutlet
@@ -143,7 +143,7 @@ class HubSender(Sender):
         if self._is("fast"):
             raise error
         slow = "events are sent through the client's public API, which is slower"
-        warn_once(_LOGGER, error, slow)
+        report_fallback(_LOGGER, error, "sending", slow)
         if self._outlet is not None:
             self._accepted_before += self._outlet.accepted
             self._outlet.close()

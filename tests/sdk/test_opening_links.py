@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from eventhub_checkpoints._shared import client
-from eventhub_checkpoints._shared.client import link_attempt, open_links
+from eventhub_checkpoints.sdk import consumer
+from eventhub_checkpoints.sdk.consumer import link_attempt, open_links
 
 
 class Consumer:
@@ -40,7 +40,7 @@ class Refused(Consumer):
 def clock(monkeypatch: pytest.MonkeyPatch) -> Any:
     """A clock that only the consumers move on."""
     made = SimpleNamespace(now=0.0)
-    monkeypatch.setattr(client, "time", SimpleNamespace(monotonic=lambda: made.now))
+    monkeypatch.setattr(consumer, "time", SimpleNamespace(monotonic=lambda: made.now))
     return made
 
 
