@@ -75,6 +75,9 @@ ARROWS: dict[str, set[str]] = {
     "top": {"ground", "public", "processing", "registry"},
 }
 
+CORE = {"ground", "sdk", "_shared", "stores", "dead_letters", "processing"}
+"""What every consumer with a store needs, and nothing else: the package is small without the rest."""
+
 # The official client is a hard dependency, and azure-core is one of the client's.
 CLIENT = {"azure.eventhub", "azure.core"}
 BACKENDS = {
@@ -269,6 +272,10 @@ def test_imports_go_one_way() -> None:
             if aim != origin and aim not in ARROWS[origin]:
                 wrong.append(f"{arrow} ({origin} -> {aim})")
     assert not wrong, "the design allows none of these:\n" + "\n".join(wrong)
+
+
+def test_the_core_imports_nothing_else_of_the_package() -> None:
+    assert {target for room in CORE for target in ARROWS[room]} <= CORE
 
 
 def test_only_the_public_module_of_a_backend_imports_its_folder() -> None:
