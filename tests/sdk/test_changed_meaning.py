@@ -321,7 +321,7 @@ def test_queries_whose_link_stalls_go_on_by_the_public_api(
     credit_counts_elsewhere(monkeypatch)
     # The links for queries begin without credit, unlike those for sending.
     monkeypatch.setattr(SenderLink, "was_granted", True, raising=False)
-    monkeypatch.setattr(queries, "attempt_limit", lambda left, total: 1.0)
+    monkeypatch.setattr(queries, "attempt_limit", lambda *_: 1.0)
     hub.publish("orders", "0", ["event"] * 7)
     with closing(address.open_queries()) as asking:
         for _ in range(2):
