@@ -76,7 +76,7 @@ ARROWS: dict[str, set[str]] = {
 }
 
 CORE = {"ground", "sdk", "_shared", "stores", "dead_letters", "processing"}
-"""What every consumer with a store needs, and nothing else: the package is small without the rest."""
+"""What every consumer with a store needs: without the rest, the package is small."""
 
 # The official client is a hard dependency, and azure-core is one of the client's.
 CLIENT = {"azure.eventhub", "azure.core"}
