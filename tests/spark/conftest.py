@@ -72,6 +72,7 @@ def spark(stored: Path, event_log: Path) -> Iterator[SparkSession]:
 def server() -> Iterator[LocalHub]:
     with LocalHub({"Orders": 4}) as running:
         yield running
+        wait_for_clients()
 
 
 @pytest.fixture
@@ -94,7 +95,6 @@ def no_connection_is_kept() -> Iterator[None]:
     yield
     CONNECTIONS.close()
     SENDERS.close()
-    wait_for_clients()
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from client_threads import wait_for_clients
 from eventhub_checkpoints.localhub import LocalHub
 from eventhub_checkpoints.receive import HubAddress, OffsetRange, ReadSettings
 from eventhub_checkpoints.receive.amqp import fast
@@ -34,6 +35,7 @@ def server():
     """A hub that no worker of Spark has a connection to."""
     with LocalHub({"Orders": 4}) as running:
         yield running
+        wait_for_clients()
 
 
 @pytest.fixture

@@ -5,14 +5,14 @@ import threading
 
 import pytest
 
-from eventhub_checkpoints import HubUnavailableError, Scope
+from client_threads import wait_for_clients
+from eventhub_checkpoints import HubUnavailableError
 from eventhub_checkpoints.aio.arrow import HubAddress, ReadSettings, read_batches
 from eventhub_checkpoints.localhub import LocalHub
-from eventhub_checkpoints.receive.arrow._async.source import call
 from waiting import LIMIT, eventually
 
 TENS = ReadSettings(rows_per_batch=10)
-SILENT = ReadSettings(receive_path="public")
+PUBLIC = ReadSettings(receive_path="public")
 """The client's public API waits in silence for a consumer group that is not there."""
 
 
@@ -111,16 +111,28 @@ def test_closing_while_the_hub_is_asked_ends_the_wait(address):
 
 
 @pytest.fixture
-def hub_of_another_group():
-    with LocalHub({"orders": 1}, consumer_groups=["known"]) as hub:
+def busy_hub():
+    """A hub that tells how many events it has, and is too busy for any receiver."""
+    with LocalHub({"orders": 1}) as hub:
         hub.publish("orders", "0", ["event"])
-        yield hub
+        properties = HubAddress.open_queries
+
+        def refuse_from_now_on(address):
+            asking = properties(address)
+            asking.ask(["0"], LIMIT)
+            hub.refuse_links(10**6, "com.microsoft:server-busy")
+            return asking
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(HubAddress, "open_queries", refuse_from_now_on)
+            yield hub
+        hub.refuse_links(0, "com.microsoft:server-busy")
+        wait_for_clients()
 
 
-def test_the_loop_goes_on_while_a_hub_is_silent_and_ends(hub_of_another_group):
+def test_the_loop_goes_on_while_a_hub_is_busy_and_ends(busy_hub):
     async def wait(hub):
-        scope = Scope("any", "orders", "unknown")
-        async with read_batches(hub.connection_string("orders"), scope, settings=SILENT) as batches:
+        async with read_batches(hub.connection_string("orders"), settings=PUBLIC) as batches:
             waiting = asyncio.create_task(anext(batches))
             await asyncio.to_thread(eventually, hub.refused_links)
             assert not waiting.done()
@@ -128,47 +140,16 @@ def test_the_loop_goes_on_while_a_hub_is_silent_and_ends(hub_of_another_group):
             await asyncio.gather(waiting, return_exceptions=True)
         return waiting.cancelled()
 
-    assert asyncio.run(wait(hub_of_another_group))
+    assert asyncio.run(wait(busy_hub))
 
 
-def test_closing_wakes_a_task_that_waits(hub_of_another_group):
+def test_closing_wakes_a_task_that_waits(busy_hub):
     async def close(hub):
-        scope = Scope("any", "orders", "unknown")
-        batches = read_batches(hub.connection_string("orders"), scope, settings=SILENT)
+        batches = read_batches(hub.connection_string("orders"), settings=PUBLIC)
         waiting = asyncio.create_task(anext(batches, "the end"))
         await asyncio.to_thread(eventually, hub.refused_links)
         assert not waiting.done()
         await batches.close()
         return await waiting
 
-    assert asyncio.run(close(hub_of_another_group)) == "the end"
-
-
-def test_several_tasks_share_the_batches_and_none_comes_twice(address):
-    async def read():
-        async with read_batches(address, settings=TENS) as batches:
-            tasks = [asyncio.create_task(numbers(batches)) for _ in range(3)]
-            return [number for task in tasks for number in await task]
-
-    assert sorted(asyncio.run(read())) == sorted([*range(100), *range(100), *range(10)])
-
-
-def test_a_question_that_hangs_keeps_no_loop_from_ending():
-    begun, release, ended = threading.Event(), threading.Event(), threading.Event()
-
-    def hang():
-        begun.set()
-        release.wait(LIMIT)
-        ended.set()
-
-    async def ask():
-        hanging = asyncio.create_task(call(hang))
-        await asyncio.to_thread(begun.wait, LIMIT)
-        hanging.cancel()
-        await asyncio.gather(hanging, return_exceptions=True)
-
-    asyncio.run(ask())
-    assert begun.is_set()
-    assert not ended.is_set()
-    release.set()
-    assert ended.wait(LIMIT)
+    assert asyncio.run(close(busy_hub)) == "the end"
