@@ -11,6 +11,7 @@ from eventhub_checkpoints import Scope, aio, arrow, open_store
 from eventhub_checkpoints.aio import arrow as aio_arrow
 from eventhub_checkpoints.localhub import LocalHub
 from eventhub_checkpoints.receive import HubAddress
+from waiting import LIMIT
 
 
 class Sync:
@@ -114,6 +115,26 @@ def server() -> Iterator[LocalHub]:
         wait_for_clients()
     # The client leaves the socket of a broken connection to the collector.
     gc.collect()
+
+
+@pytest.fixture
+def busy_hub() -> Iterator[LocalHub]:
+    """A hub that tells how many events it has, and is too busy for any receiver."""
+    with LocalHub({"orders": 1}) as hub:
+        hub.publish("orders", "0", ["event"])
+        properties = HubAddress.open_queries
+
+        def refuse_from_now_on(address: HubAddress) -> Any:
+            asking = properties(address)
+            asking.ask(["0"], LIMIT)
+            hub.refuse_links(10**6, "com.microsoft:server-busy")
+            return asking
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(HubAddress, "open_queries", refuse_from_now_on)
+            yield hub
+        hub.refuse_links(0, "com.microsoft:server-busy")
+        wait_for_clients()
 
 
 @pytest.fixture

@@ -5,10 +5,8 @@ import threading
 
 import pytest
 
-from client_threads import wait_for_clients
 from eventhub_checkpoints import HubUnavailableError
 from eventhub_checkpoints.aio.arrow import HubAddress, ReadSettings, read_batches
-from eventhub_checkpoints.localhub import LocalHub
 from waiting import LIMIT, eventually
 
 TENS = ReadSettings(rows_per_batch=10)
@@ -108,26 +106,6 @@ def test_closing_while_the_hub_is_asked_ends_the_wait(address):
     # The hub has not answered, and never would.
     assert asyncio.run(read()) == "the end"
     gate.opened.set()
-
-
-@pytest.fixture
-def busy_hub():
-    """A hub that tells how many events it has, and is too busy for any receiver."""
-    with LocalHub({"orders": 1}) as hub:
-        hub.publish("orders", "0", ["event"])
-        properties = HubAddress.open_queries
-
-        def refuse_from_now_on(address):
-            asking = properties(address)
-            asking.ask(["0"], LIMIT)
-            hub.refuse_links(10**6, "com.microsoft:server-busy")
-            return asking
-
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(HubAddress, "open_queries", refuse_from_now_on)
-            yield hub
-        hub.refuse_links(0, "com.microsoft:server-busy")
-        wait_for_clients()
 
 
 def test_the_loop_goes_on_while_a_hub_is_busy_and_ends(busy_hub):
