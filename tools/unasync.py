@@ -32,6 +32,7 @@ RENAMED = {
     "StopAsyncIteration": "StopIteration",
     "Awaitable[T]": "T",
     "Awaitable[None]": "None",
+    "Awaitable[int]": "int",
     "_async": "_sync",
     "eventhub_checkpoints.aio": "eventhub_checkpoints",
     "azure.eventhub.aio": "azure.eventhub",

@@ -16,7 +16,6 @@ from eventhub_checkpoints.localhub import LocalHub, links
 from eventhub_checkpoints.localhub import session as hub_session
 from eventhub_checkpoints.localhub.delivery import EventLink
 from eventhub_checkpoints.receive import HubAddress, OffsetRange, ReadSettings
-from eventhub_checkpoints.receive.address import Stream
 from eventhub_checkpoints.receive.amqp import queries
 from eventhub_checkpoints.receive.batches import read_range
 from eventhub_checkpoints.sdk import fallback, stall
@@ -24,6 +23,7 @@ from eventhub_checkpoints.sdk.fallback import FastPathError
 from eventhub_checkpoints.send import SendSettings
 from eventhub_checkpoints.send.amqp import fast
 from eventhub_checkpoints.send.arrow import send_batches
+from streams import numbers
 from waiting import LIMIT
 
 COUNT = 5000
@@ -129,16 +129,6 @@ def session_counts_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
 
 RECEIVERS = pytest.mark.parametrize("change", [link_counts_elsewhere, session_counts_elsewhere])
 Change = Callable[[pytest.MonkeyPatch], None]
-
-
-def numbers(stream: Stream, until: int) -> list[int]:
-    found: list[int] = []
-    while not found or found[-1] < until - 1:
-        columns = stream.next(LIMIT)
-        if columns is None:
-            break
-        found += columns.numbers
-    return found
 
 
 @RECEIVERS

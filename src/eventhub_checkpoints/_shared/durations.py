@@ -25,8 +25,6 @@ ISO_8601 = re.compile(
 """Without years and months, which have no fixed length."""
 OF_ISO_8601 = (604_800.0, 86_400.0, 3600.0, 60.0, 1.0)
 """Seconds in one of each group of `ISO_8601`."""
-
-
 ANY_DAY = datetime(2000, 1, 1)
 
 

@@ -441,6 +441,34 @@ def encode_frame(
     return _HEAD.pack(8 + len(body) + len(payload), 2, kind, channel) + body + payload
 
 
+FRAME_OVERHEAD = 64
+"""Bytes of a frame before its part of a payload: the frame's head and a transfer, at most."""
+
+
+def frames_needed(size: int, max_frame_size: int) -> int:
+    """Return how many frames a payload of so many bytes takes."""
+    return -(-size // (max_frame_size - FRAME_OVERHEAD))
+
+
+def encode_delivery(
+    transfer: Transfer, channel: int, payload: bytes, max_frame_size: int
+) -> list[bytes]:
+    """Encode the frames of a delivery, each with a part of its payload.
+
+    Args:
+        transfer: of the delivery; `more` is set for each frame.
+        channel: of the session.
+        payload: what is delivered.
+        max_frame_size: the largest frame that the peer accepts, in bytes.
+    """
+    room = max_frame_size - FRAME_OVERHEAD
+    frames = []
+    for begin in range(0, len(payload), room):
+        transfer.more = begin + room < len(payload)
+        frames.append(encode_frame(transfer, channel, payload[begin : begin + room]))
+    return frames
+
+
 def split_frame(buffer: Buffer, offset: int, limit: int) -> Frame | None:
     """Find the frame that starts at `offset`.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from eventhub_checkpoints.amqp import performatives as amqp
-from eventhub_checkpoints.amqp.performatives import encode_frame
+from eventhub_checkpoints.amqp.performatives import encode_delivery, encode_frame
 from eventhub_checkpoints.amqp.types import CodecError
 from eventhub_checkpoints.localhub import links
 from eventhub_checkpoints.localhub.conditions import (
@@ -32,8 +32,6 @@ WINDOW = 5000
 _HANDLE_MAX = 255
 _SETTLED = 1
 _NODES = (MANAGEMENT, CBS)
-# Room for a transfer performative and a frame head in front of a part of a payload.
-_FRAME_OVERHEAD = 64
 # The Python client sends amqps://HOST/PATH, the others the path alone.
 _HOST = re.compile(r"^[a-z]+://[^/]*/", re.IGNORECASE)
 
@@ -116,20 +114,16 @@ class Session:
 
     def send_delivery(self, handle: int, payload: bytes) -> None:
         """Send a delivery in as many frames as it needs, when the window has room for them."""
-        room = self.max_frame_size - _FRAME_OVERHEAD
         delivery_id = self.next_delivery_id
         self.next_delivery_id = (delivery_id + 1) & 0xFFFF_FFFF
-        for start in range(0, len(payload), room):
-            transfer = amqp.Transfer(
-                handle=handle,
-                delivery_id=delivery_id,
-                delivery_tag=delivery_id.to_bytes(4, "big"),
-                message_format=0,
-                settled=True,
-                more=start + room < len(payload),
-            )
-            part = payload[start : start + room]
-            self._waiting.append(encode_frame(transfer, self.channel, part))
+        transfer = amqp.Transfer(
+            handle=handle,
+            delivery_id=delivery_id,
+            delivery_tag=delivery_id.to_bytes(4, "big"),
+            message_format=0,
+            settled=True,
+        )
+        self._waiting += encode_delivery(transfer, self.channel, payload, self.max_frame_size)
         self._flush()
 
     def _flush(self) -> None:

@@ -8,6 +8,9 @@ from contextlib import suppress
 from eventhub_checkpoints.sdk.fallback import FastPathError, changed
 from eventhub_checkpoints.sdk.private_names import Internal
 
+DETACHED, ATTACHED = 0, 3
+"""Values of the client's `LinkState`."""
+
 
 class OfficialConnection:
     """Connection of a receiver or a sender of the client, whose frames this package handles.

@@ -30,6 +30,9 @@ UNNAMED = "the namespace"
 def store_of(owner: object) -> Any:
     """Return the checkpoint store of a client or of a partition context.
 
+    Every consumer with a store of this package is looked at here, so an untested release of the
+    client is said here, once per process.
+
     Returns:
         The store; None if a client has none; `UNKNOWN` if it cannot be read.
     """

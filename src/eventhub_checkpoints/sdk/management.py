@@ -7,13 +7,12 @@ from typing import Any, NamedTuple
 from azure.eventhub import EventHubConsumerClient
 from azure.eventhub.exceptions import ConnectError, EventHubError
 
-from eventhub_checkpoints.sdk.connection import OfficialConnection
+from eventhub_checkpoints.sdk.connection import ATTACHED, OfficialConnection
 from eventhub_checkpoints.sdk.fallback import changed, check_version
 from eventhub_checkpoints.sdk.private_names import CLIENT, HANDLER, QUERIES, Internal, checked
 
 NODE = "$management"
 
-ATTACHED = 3
 UNSETTLED, FIRST = 0, 0
 """Settle modes of the client's own links to the node."""
 

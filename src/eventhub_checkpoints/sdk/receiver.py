@@ -7,7 +7,7 @@ from typing import Any
 
 from azure.eventhub import EventHubConsumerClient
 
-from eventhub_checkpoints.sdk.connection import OfficialConnection
+from eventhub_checkpoints.sdk.connection import DETACHED, OfficialConnection
 from eventhub_checkpoints.sdk.fallback import changed, check_version
 from eventhub_checkpoints.sdk.private_names import (
     CLIENT,
@@ -66,9 +66,6 @@ def note_errors(client: EventHubConsumerClient, note: Callable[[Exception], None
         return consumer
 
     client._create_consumer = create_noting  # type: ignore[method-assign]
-
-
-DETACHED = 0
 
 
 class OfficialLink(OfficialConnection):

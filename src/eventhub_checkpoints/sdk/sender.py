@@ -8,11 +8,9 @@ from typing import Any, NamedTuple
 from azure.eventhub import EventHubProducerClient
 from azure.eventhub.exceptions import ConnectError
 
-from eventhub_checkpoints.sdk.connection import OfficialConnection
+from eventhub_checkpoints.sdk.connection import ATTACHED, OfficialConnection
 from eventhub_checkpoints.sdk.fallback import changed, check_version
 from eventhub_checkpoints.sdk.private_names import HANDLER, PRODUCER, SEND, Internal, checked
-
-ATTACHED = 3
 
 
 class NextDelivery(NamedTuple):

@@ -19,20 +19,10 @@ from eventhub_checkpoints.receive import HubAddress, HubUnavailableError, ReadSe
 from eventhub_checkpoints.receive.amqp import fast
 from eventhub_checkpoints.receive.amqp.fast import FastStream, LinkSource
 from eventhub_checkpoints.receive.amqp.outage import Outage
+from streams import numbers
 from waiting import LIMIT, eventually
 
 FAST = ReadSettings(receive_path="fast")
-
-
-def numbers(stream, until):
-    """The sequence numbers that come until one of them, or until none comes for long."""
-    found = []
-    while not found or found[-1] < until - 1:
-        columns = stream.next(LIMIT)
-        if columns is None:
-            break
-        found += columns.numbers
-    return found
 
 
 @contextmanager

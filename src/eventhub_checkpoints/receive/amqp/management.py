@@ -28,6 +28,7 @@ from eventhub_checkpoints.amqp.performatives import (
     Accepted,
     Disposition,
     Transfer,
+    encode_delivery,
     encode_frame,
 )
 from eventhub_checkpoints.amqp.types import CodecError, Described
@@ -39,9 +40,6 @@ HUB = ""
 
 CORRELATION_ID = 5
 """Index of this field in the section `properties`."""
-
-FRAME_OVERHEAD = 64
-"""Bytes of a frame before its part of a request: the frame's head and a transfer, at most."""
 
 PIECE = 64
 """Number of requests in one write; the replies that have arrived are read before the next one."""
@@ -143,28 +141,20 @@ class Questions:
             self._number += 1
             message_id = f"{self._number:08x}"
             self._asked[message_id] = waiting.popleft()
-            frames = self._frames_of(requests.encode(message_id, self._asked[message_id]))
-            connection.count_request(frames)
-            pieces += frames
-        if pieces:
-            connection.send_within(deadline - time.monotonic(), b"".join(pieces))
-
-    def _frames_of(self, payload: bytes) -> list[bytes]:
-        """Return the frames of the next request."""
-        connection, frames = self.connection, []
-        room = connection.max_frame_size - FRAME_OVERHEAD
-        for begin in range(0, len(payload), room):
             transfer = Transfer(
                 handle=connection.handle,
                 delivery_id=connection.next_delivery_id,
                 delivery_tag=self._number.to_bytes(4, "big"),
                 message_format=0,
                 settled=False,
-                more=begin + room < len(payload),
             )
-            part = payload[begin : begin + room]
-            frames.append(encode_frame(transfer, connection.channel, part))
-        return frames
+            request = requests.encode(message_id, self._asked[message_id])
+            limit = connection.max_frame_size
+            frames = encode_delivery(transfer, connection.channel, request, limit)
+            connection.count_request(frames)
+            pieces += frames
+        if pieces:
+            connection.send_within(deadline - time.monotonic(), b"".join(pieces))
 
     def _on_reply(self, reply: Reply) -> None:
         """Collect the parts of a reply, and keep its answer; called while the connection reads."""

@@ -8,7 +8,12 @@ from azure.eventhub import EventHubProducerClient
 from azure.eventhub.exceptions import EventHubError, OperationTimeoutError
 
 from eventhub_checkpoints._shared.client import Failure, failure_of, reason
-from eventhub_checkpoints.amqp.performatives import Accepted, Composite, Disposition
+from eventhub_checkpoints.amqp.performatives import (
+    Accepted,
+    Composite,
+    Disposition,
+    frames_needed,
+)
 from eventhub_checkpoints.amqp.types import CodecError
 from eventhub_checkpoints.receive.amqp.fast import Opening
 from eventhub_checkpoints.receive.amqp.outage import Outage
@@ -18,7 +23,6 @@ from eventhub_checkpoints.sdk.stall import STALLED
 from eventhub_checkpoints.send.amqp.outlet import Outlet
 from eventhub_checkpoints.send.amqp.transfers import (
     encode_transfers,
-    frames_needed,
     read_answer,
     read_refusal,
 )
@@ -206,21 +210,21 @@ class FastOutlet(Outlet):
             partition = flight.batch.partition_id
             if partition is not None:
                 link.attach(partition, flight.deadline)
-            if self._is_blocked(flight, link):
+            self._note_credit(flight, link)
+            if flight.blocked_since is not None:
                 continue
             delivery = link.next_delivery(partition)
             frames = encode_transfers(flight.payload, delivery, link.max_frame_size)
             link.send_delivery(partition, frames, self._settings.operation_timeout)
             flight.delivery_id = delivery.delivery_id
 
-    def _is_blocked(self, flight: Flight, link: OfficialSender) -> bool:
-        """Return whether the link allows no attempt for a batch now."""
+    def _note_credit(self, flight: Flight, link: OfficialSender) -> None:
+        """Note since when the link allows no attempt for a batch, or that it does."""
         needed = frames_needed(len(flight.payload), link.max_frame_size)
         if link.can_send(flight.batch.partition_id, needed):
             flight.blocked_since = None
-            return False
-        flight.blocked_since = flight.blocked_since or time.monotonic()
-        return True
+        elif flight.blocked_since is None:
+            flight.blocked_since = time.monotonic()
 
     def _stalled_since(self) -> float | None:
         """Return since when a batch could not be sent, if that is too long; else None."""
@@ -241,7 +245,7 @@ class FastOutlet(Outlet):
         for flight in self._flights:
             if flight.blocked_since is not None:
                 # What was read in this turn may have granted credit, after a pause of the caller.
-                self._is_blocked(flight, link)
+                self._note_credit(flight, link)
         since = self._stalled_since()
         if since is None or any(flight.is_unanswered for flight in self._flights):
             return

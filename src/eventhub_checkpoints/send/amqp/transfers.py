@@ -7,20 +7,13 @@ from eventhub_checkpoints.amqp.performatives import (
     Disposition,
     Rejected,
     Transfer,
-    encode_frame,
+    encode_delivery,
     from_described,
 )
 from eventhub_checkpoints.sdk.sender import NextDelivery
 
-FRAME_OVERHEAD = 64
-"""Bytes of a frame before its part of a payload: the frame's head and a transfer, at most."""
 BATCH_FORMAT = 0x8001_3700
 DISPOSITION = b"\x00\x53" + bytes([Disposition.descriptor])
-
-
-def frames_needed(size: int, max_frame_size: int) -> int:
-    """Return how many frames a payload of so many bytes takes."""
-    return -(-size // (max_frame_size - FRAME_OVERHEAD))
 
 
 def encode_transfers(payload: bytes, delivery: NextDelivery, max_frame_size: int) -> list[bytes]:
@@ -31,19 +24,14 @@ def encode_transfers(payload: bytes, delivery: NextDelivery, max_frame_size: int
         delivery: what identifies it.
         max_frame_size: the largest frame that the peer accepts, in bytes.
     """
-    room = max_frame_size - FRAME_OVERHEAD
-    frames = []
-    for begin in range(0, len(payload), room):
-        transfer = Transfer(
-            handle=delivery.handle,
-            delivery_id=delivery.delivery_id,
-            delivery_tag=delivery.tag,
-            message_format=BATCH_FORMAT,
-            settled=False,
-            more=begin + room < len(payload),
-        )
-        frames.append(encode_frame(transfer, delivery.channel, payload[begin : begin + room]))
-    return frames
+    transfer = Transfer(
+        handle=delivery.handle,
+        delivery_id=delivery.delivery_id,
+        delivery_tag=delivery.tag,
+        message_format=BATCH_FORMAT,
+        settled=False,
+    )
+    return encode_delivery(transfer, delivery.channel, payload, max_frame_size)
 
 
 def read_answer(body: memoryview) -> Disposition | None:

@@ -112,12 +112,12 @@ class BaseCheckpointStore(Hooks, ClosingContext, CheckpointStore):
     @property
     def settings(self) -> Settings:
         """The settings that were passed, and the defaults of the others; they can be replaced."""
-        return self.__engine.runner.settings
+        return self._engine.runner.settings
 
     @settings.setter
     def settings(self, settings: Settings) -> None:
         require("settings", settings, isinstance(settings, Settings), "the settings of a store")
-        self.__engine.runner.settings = settings
+        self._engine.runner.settings = settings
 
     @property
     def counters(self) -> Counter[str]:
@@ -125,12 +125,12 @@ class BaseCheckpointStore(Hooks, ClosingContext, CheckpointStore):
 
         The kinds are `lost_claims`, `unconfirmed_claims`, `stale_checkpoints` and `skipped_rows`.
         """
-        return self.__engine.runner.counters
+        return self._engine.runner.counters
 
     @property
     def writer(self) -> str:
         """Host and process, for backends that store them with each row."""
-        return self.__engine.runner.writer
+        return self._engine.runner.writer
 
     async def create(self) -> None:
         """Create whatever the store needs and is missing: a container, tables, a keyspace.
@@ -139,10 +139,10 @@ class BaseCheckpointStore(Hooks, ClosingContext, CheckpointStore):
             StoreUnavailableError: no answer within `operation_timeout`; or the connection was
                 refused, or the host's name not known, for 5 s (see `unreachable_timeout`).
         """
-        engine = self.__engine
+        engine = self._engine
         self.creates = True
-        engine.runner.reopen_backend()
-        seconds = engine.runner.settings.operation_timeout
+        engine.runner.open_again()
+        seconds = self.settings.operation_timeout
         await uninterrupted(seconds, engine.interactive, engine.runner.ready)
 
     async def verify(self) -> None:
@@ -156,8 +156,7 @@ class BaseCheckpointStore(Hooks, ClosingContext, CheckpointStore):
             StoreUnavailableError: no answer within `operation_timeout`; or the connection was
                 refused, or the host's name not known, for 5 s (see `unreachable_timeout`).
         """
-        engine = self.__engine
-        seconds = engine.runner.settings.operation_timeout
+        engine, seconds = self._engine, self.settings.operation_timeout
         await uninterrupted(seconds, engine.interactive, engine.verify)
 
     async def close(self) -> None:
@@ -167,7 +166,7 @@ class BaseCheckpointStore(Hooks, ClosingContext, CheckpointStore):
         limits. Every later call raises `StoreError`, except the release of an ownership, which a
         client may still be about to make: that connects once more, and closes. May be called twice.
         """
-        await self.__engine.runner.close()
+        await self._engine.runner.close()
 
     @own_client_only
     async def list_ownership(
@@ -188,9 +187,8 @@ class BaseCheckpointStore(Hooks, ClosingContext, CheckpointStore):
         `_balance_ownership`: it iterates over the list three times and modifies the rows.
         """
         scope = Scope.checked(fully_qualified_namespace, eventhub_name, consumer_group)
-        engine = self.__engine
-        seconds = engine.runner.settings.operation_timeout
-        rows = await uninterrupted(seconds, engine.ownerships.read, scope)
+        seconds = self.settings.operation_timeout
+        rows = await uninterrupted(seconds, self._engine.ownerships.read, scope)
         return [row.as_dict(scope, modified) for row, modified in rows]
 
     async def claim_ownership(
@@ -210,11 +208,11 @@ class BaseCheckpointStore(Hooks, ClosingContext, CheckpointStore):
         Returns:
             Fresh dicts in the order proposed, with the new `etag` and `last_modified_time`.
         """
-        ownerships = self.__engine.ownerships
+        ownerships = self._engine.ownerships
         failures: list[Exception] = []
         proposals = list(proposed(ownership_list, failures))
         with tracing.claim(proposals) as operation:
-            seconds = self.__engine.runner.settings.operation_timeout
+            seconds = self.settings.operation_timeout
             won = await uninterrupted(seconds, ownerships.claim, proposals, failures)
             operation.set("won", len(won))
             if failures:
@@ -222,7 +220,7 @@ class BaseCheckpointStore(Hooks, ClosingContext, CheckpointStore):
         return [
             won[claim].as_dict(claim.scope)
             for claim in proposals
-            if claim in won and not ownerships.is_left_out(claim)
+            if claim in won and not ownerships.take_reopening(claim)
         ]
 
     def reopen(
@@ -239,7 +237,7 @@ class BaseCheckpointStore(Hooks, ClosingContext, CheckpointStore):
         meanwhile its ownership stays in force. For a watchdog, see `Checkpointer`.
         """
         scope = Scope.checked(fully_qualified_namespace, eventhub_name, consumer_group)
-        self.__engine.ownerships.reopen(scope, partition_id)
+        self._engine.ownerships.reopen(scope, partition_id)
 
     @own_client_only
     async def list_checkpoints(
@@ -266,9 +264,8 @@ class BaseCheckpointStore(Hooks, ClosingContext, CheckpointStore):
             resume by sequence number.
         """
         scope = Scope.checked(fully_qualified_namespace, eventhub_name, consumer_group)
-        engine = self.__engine
-        seconds = engine.runner.settings.operation_timeout
-        listing = await uninterrupted(seconds, engine.checkpoints.read, scope)
+        seconds = self.settings.operation_timeout
+        listing = await uninterrupted(seconds, self._engine.checkpoints.read, scope)
         rows = [row.as_dict(scope) for row in listing.rows]
         if with_times:
             now = time.time()
@@ -310,10 +307,9 @@ class BaseCheckpointStore(Hooks, ClosingContext, CheckpointStore):
             refuse_misspelt(kwargs, ("force", "on_stale"), "an option of update_checkpoint")
         if not isinstance(force, bool):
             raise ConfigurationError(f"force is {quoted(force)}; expected True or False")
-        engine = self.__engine
-        settings = engine.runner.settings
-        record = Checkpoint.from_dict(checkpoint, engine.fresh_version())
-        update, how = engine.checkpoints.update, on_stale or settings.on_stale
+        record = Checkpoint.from_dict(checkpoint, self._engine.fresh_version())
+        update, settings = self._engine.checkpoints.update, self.settings
+        how = on_stale or settings.on_stale
         await uninterrupted(settings.write_timeout, update, record, how, is_forced=force)
 
     async def examine(
@@ -325,8 +321,8 @@ class BaseCheckpointStore(Hooks, ClosingContext, CheckpointStore):
         the backend's clock, and does not change what the store knows about the group.
         """
         scope = Scope.checked(fully_qualified_namespace, eventhub_name, consumer_group)
-        seconds = self.__engine.runner.settings.operation_timeout
-        return await uninterrupted(seconds, self.__engine.examine, scope)
+        seconds = self.settings.operation_timeout
+        return await uninterrupted(seconds, self._engine.examine, scope)
 
 
 class FullCheckpointStore(ListsScopes, Deletes, Replaces, BaseCheckpointStore):

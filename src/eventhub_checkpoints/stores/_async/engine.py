@@ -1,7 +1,6 @@
 """The engine of a store: what `BaseCheckpointStore` does with a backend's hooks."""
 
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
 
 from eventhub_checkpoints._shared._async.compat import bounded, uninterrupted
 from eventhub_checkpoints._shared.deadline import UNREACHABLE_TIMEOUT, set_unreachable_timeout
@@ -19,8 +18,6 @@ from eventhub_checkpoints.stores._async.hooks import Hooks
 from eventhub_checkpoints.stores._async.ownership import Ownerships
 from eventhub_checkpoints.stores._async.runner import HookRunner
 from eventhub_checkpoints.stores.hook_results import Examination, ScopeRows
-
-T = TypeVar("T")
 
 PROBE = Scope(RESERVED_NAMESPACE, "verify", "probe")
 PROBE_PARTITION = "0"
@@ -70,13 +67,13 @@ class Engine:
 
     async def delete(
         self,
-        delete_rows: Callable[[Scope, str | None], Awaitable[T]],
+        delete_rows: Callable[[Scope, str | None], Awaitable[int]],
         scope: Scope,
         partition_id: str | None,
-    ) -> T:
-        """Delete the rows of a group, or of one partition, and forget them; return the answer."""
+    ) -> int:
+        """Delete the rows of a group, or of one partition, and forget them; return the number."""
         runner = self.runner
-        seconds, request = runner.settings.operation_timeout, runner.request
+        request, seconds = runner.request, runner.settings.operation_timeout
         removed = await uninterrupted(seconds, request, delete_rows, scope, partition_id)
         # Nobody is to be asked for what is gone.
         await uninterrupted(seconds, request, delete_rows, scope.wishes, partition_id)

@@ -42,8 +42,8 @@ class Ownerships:
         with self._runner.guard:
             self._runner.states.partition(scope, partition_id).must_reopen = True
 
-    def is_left_out(self, claim: Proposal) -> bool:
-        """Return whether this renewal is the one that `reopen` leaves out."""
+    def take_reopening(self, claim: Proposal) -> bool:
+        """Return whether this renewal is the one to leave out for `reopen`, which ends with it."""
         with self._runner.guard:
             known = self._runner.states.partition(claim.scope, claim.partition_id)
             must_reopen, known.must_reopen = known.must_reopen, False

@@ -80,8 +80,8 @@ class HookRunner:
         """Return whether the connections belong to another process or event loop."""
         return self._place not in (None, compat.place())
 
-    def reopen_backend(self) -> None:
-        """Have the next call open the backend, which may create what is missing."""
+    def open_again(self) -> None:
+        """Have the next call open the backend again, which may create what is missing."""
         self._is_open = False
 
     async def close(self) -> None:

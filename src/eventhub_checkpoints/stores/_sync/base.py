@@ -113,12 +113,12 @@ class BaseCheckpointStore(Hooks, ClosingContext, CheckpointStore):
     @property
     def settings(self) -> Settings:
         """The settings that were passed, and the defaults of the others; they can be replaced."""
-        return self.__engine.runner.settings
+        return self._engine.runner.settings
 
     @settings.setter
     def settings(self, settings: Settings) -> None:
         require("settings", settings, isinstance(settings, Settings), "the settings of a store")
-        self.__engine.runner.settings = settings
+        self._engine.runner.settings = settings
 
     @property
     def counters(self) -> Counter[str]:
@@ -126,12 +126,12 @@ class BaseCheckpointStore(Hooks, ClosingContext, CheckpointStore):
 
         The kinds are `lost_claims`, `unconfirmed_claims`, `stale_checkpoints` and `skipped_rows`.
         """
-        return self.__engine.runner.counters
+        return self._engine.runner.counters
 
     @property
     def writer(self) -> str:
         """Host and process, for backends that store them with each row."""
-        return self.__engine.runner.writer
+        return self._engine.runner.writer
 
     def create(self) -> None:
         """Create whatever the store needs and is missing: a container, tables, a keyspace.
@@ -140,10 +140,10 @@ class BaseCheckpointStore(Hooks, ClosingContext, CheckpointStore):
             StoreUnavailableError: no answer within `operation_timeout`; or the connection was
                 refused, or the host's name not known, for 5 s (see `unreachable_timeout`).
         """
-        engine = self.__engine
+        engine = self._engine
         self.creates = True
-        engine.runner.reopen_backend()
-        seconds = engine.runner.settings.operation_timeout
+        engine.runner.open_again()
+        seconds = self.settings.operation_timeout
         uninterrupted(seconds, engine.interactive, engine.runner.ready)
 
     def verify(self) -> None:
@@ -157,8 +157,7 @@ class BaseCheckpointStore(Hooks, ClosingContext, CheckpointStore):
             StoreUnavailableError: no answer within `operation_timeout`; or the connection was
                 refused, or the host's name not known, for 5 s (see `unreachable_timeout`).
         """
-        engine = self.__engine
-        seconds = engine.runner.settings.operation_timeout
+        engine, seconds = self._engine, self.settings.operation_timeout
         uninterrupted(seconds, engine.interactive, engine.verify)
 
     def close(self) -> None:
@@ -168,7 +167,7 @@ class BaseCheckpointStore(Hooks, ClosingContext, CheckpointStore):
         limits. Every later call raises `StoreError`, except the release of an ownership, which a
         client may still be about to make: that connects once more, and closes. May be called twice.
         """
-        self.__engine.runner.close()
+        self._engine.runner.close()
 
     @own_client_only
     def list_ownership(
@@ -189,9 +188,8 @@ class BaseCheckpointStore(Hooks, ClosingContext, CheckpointStore):
         `_balance_ownership`: it iterates over the list three times and modifies the rows.
         """
         scope = Scope.checked(fully_qualified_namespace, eventhub_name, consumer_group)
-        engine = self.__engine
-        seconds = engine.runner.settings.operation_timeout
-        rows = uninterrupted(seconds, engine.ownerships.read, scope)
+        seconds = self.settings.operation_timeout
+        rows = uninterrupted(seconds, self._engine.ownerships.read, scope)
         return [row.as_dict(scope, modified) for row, modified in rows]
 
     def claim_ownership(
@@ -211,11 +209,11 @@ class BaseCheckpointStore(Hooks, ClosingContext, CheckpointStore):
         Returns:
             Fresh dicts in the order proposed, with the new `etag` and `last_modified_time`.
         """
-        ownerships = self.__engine.ownerships
+        ownerships = self._engine.ownerships
         failures: list[Exception] = []
         proposals = list(proposed(ownership_list, failures))
         with tracing.claim(proposals) as operation:
-            seconds = self.__engine.runner.settings.operation_timeout
+            seconds = self.settings.operation_timeout
             won = uninterrupted(seconds, ownerships.claim, proposals, failures)
             operation.set("won", len(won))
             if failures:
@@ -223,7 +221,7 @@ class BaseCheckpointStore(Hooks, ClosingContext, CheckpointStore):
         return [
             won[claim].as_dict(claim.scope)
             for claim in proposals
-            if claim in won and not ownerships.is_left_out(claim)
+            if claim in won and not ownerships.take_reopening(claim)
         ]
 
     def reopen(
@@ -240,7 +238,7 @@ class BaseCheckpointStore(Hooks, ClosingContext, CheckpointStore):
         meanwhile its ownership stays in force. For a watchdog, see `Checkpointer`.
         """
         scope = Scope.checked(fully_qualified_namespace, eventhub_name, consumer_group)
-        self.__engine.ownerships.reopen(scope, partition_id)
+        self._engine.ownerships.reopen(scope, partition_id)
 
     @own_client_only
     def list_checkpoints(
@@ -267,9 +265,8 @@ class BaseCheckpointStore(Hooks, ClosingContext, CheckpointStore):
             resume by sequence number.
         """
         scope = Scope.checked(fully_qualified_namespace, eventhub_name, consumer_group)
-        engine = self.__engine
-        seconds = engine.runner.settings.operation_timeout
-        listing = uninterrupted(seconds, engine.checkpoints.read, scope)
+        seconds = self.settings.operation_timeout
+        listing = uninterrupted(seconds, self._engine.checkpoints.read, scope)
         rows = [row.as_dict(scope) for row in listing.rows]
         if with_times:
             now = time.time()
@@ -311,10 +308,9 @@ class BaseCheckpointStore(Hooks, ClosingContext, CheckpointStore):
             refuse_misspelt(kwargs, ("force", "on_stale"), "an option of update_checkpoint")
         if not isinstance(force, bool):
             raise ConfigurationError(f"force is {quoted(force)}; expected True or False")
-        engine = self.__engine
-        settings = engine.runner.settings
-        record = Checkpoint.from_dict(checkpoint, engine.fresh_version())
-        update, how = engine.checkpoints.update, on_stale or settings.on_stale
+        record = Checkpoint.from_dict(checkpoint, self._engine.fresh_version())
+        update, settings = self._engine.checkpoints.update, self.settings
+        how = on_stale or settings.on_stale
         uninterrupted(settings.write_timeout, update, record, how, is_forced=force)
 
     def examine(
@@ -326,8 +322,8 @@ class BaseCheckpointStore(Hooks, ClosingContext, CheckpointStore):
         the backend's clock, and does not change what the store knows about the group.
         """
         scope = Scope.checked(fully_qualified_namespace, eventhub_name, consumer_group)
-        seconds = self.__engine.runner.settings.operation_timeout
-        return uninterrupted(seconds, self.__engine.examine, scope)
+        seconds = self.settings.operation_timeout
+        return uninterrupted(seconds, self._engine.examine, scope)
 
 
 class FullCheckpointStore(ListsScopes, Deletes, Replaces, BaseCheckpointStore):

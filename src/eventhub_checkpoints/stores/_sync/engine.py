@@ -2,7 +2,6 @@
 """The engine of a store: what `BaseCheckpointStore` does with a backend's hooks."""
 
 from collections.abc import Callable
-from typing import TypeVar
 
 from eventhub_checkpoints._shared._sync.compat import bounded, uninterrupted
 from eventhub_checkpoints._shared.deadline import UNREACHABLE_TIMEOUT, set_unreachable_timeout
@@ -20,8 +19,6 @@ from eventhub_checkpoints.stores._sync.hooks import Hooks
 from eventhub_checkpoints.stores._sync.ownership import Ownerships
 from eventhub_checkpoints.stores._sync.runner import HookRunner
 from eventhub_checkpoints.stores.hook_results import Examination, ScopeRows
-
-T = TypeVar("T")
 
 PROBE = Scope(RESERVED_NAMESPACE, "verify", "probe")
 PROBE_PARTITION = "0"
@@ -71,13 +68,13 @@ class Engine:
 
     def delete(
         self,
-        delete_rows: Callable[[Scope, str | None], T],
+        delete_rows: Callable[[Scope, str | None], int],
         scope: Scope,
         partition_id: str | None,
-    ) -> T:
-        """Delete the rows of a group, or of one partition, and forget them; return the answer."""
+    ) -> int:
+        """Delete the rows of a group, or of one partition, and forget them; return the number."""
         runner = self.runner
-        seconds, request = runner.settings.operation_timeout, runner.request
+        request, seconds = runner.request, runner.settings.operation_timeout
         removed = uninterrupted(seconds, request, delete_rows, scope, partition_id)
         # Nobody is to be asked for what is gone.
         uninterrupted(seconds, request, delete_rows, scope.wishes, partition_id)
