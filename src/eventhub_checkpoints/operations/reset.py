@@ -156,21 +156,23 @@ def old_next(
     return begin if position.next > last + 1 else max(position.next, begin)
 
 
-def wanted(target: Goal, partition_id: str, begin: int, last: int, before: Position | None) -> int:
-    """Return the event that a target names, which need not exist.
+def goal_number(
+    goal: Goal, partition_id: str, begin: int, last: int, before: Position | None
+) -> int:
+    """Return the event that a goal names, which need not exist.
 
     Raises:
         ConfigurationError: it depends on a position that is not stored or has no sequence number.
     """
-    if target == "earliest":
+    if goal == "earliest":
         return begin
-    if target == "latest":
+    if goal == "latest":
         return last + 1
-    if isinstance(target, int):
-        return target
-    if isinstance(target, Mapping):
-        return target[partition_id]
-    if before is None and target == "current":
+    if isinstance(goal, int):
+        return goal
+    if isinstance(goal, Mapping):
+        return goal[partition_id]
+    if before is None and goal == "current":
         return last + 1
     if before is None or before.next is None:
         stored = "no checkpoint" if before is None else "a checkpoint without a sequence number"
@@ -180,11 +182,11 @@ def wanted(target: Goal, partition_id: str, begin: int, last: int, before: Posit
             f"partition {partition_id} has {stored}, so there is no position to start from; leave "
             "it out with --partitions, or choose another target"
         )
-    return before.next + target.by if isinstance(target, Shift) else before.next
+    return before.next + goal.by if isinstance(goal, Shift) else before.next
 
 
 def plan_partition(
-    target: Goal,
+    goal: Goal,
     properties: PartitionProperties,
     before: Position | None,
     missing: Missing = "earliest",
@@ -192,29 +194,29 @@ def plan_partition(
     """Plan the reset of one partition.
 
     Args:
-        target: not a datetime, which `numbers_at` resolves.
+        goal: not a datetime, which `numbers_at` resolves.
         properties: of the partition.
         before: the stored position; None if none is stored.
         missing: where consumers start without a checkpoint.
 
     Raises:
-        ConfigurationError: see `wanted`.
+        ConfigurationError: see `goal_number`.
     """
     id_ = properties.partition_id
     begin, last = properties.first_sequence_number, properties.next_sequence_number - 1
-    number = wanted(target, id_, begin, last, before)
+    number = goal_number(goal, id_, begin, last, before)
     new = min(max(number, begin), last + 1)
     notes = []
     if number < begin:
         notes.append(f"{number} is below the first event")
     if number > last + 1:
         notes.append(f"{number} is above the last event")
-    if before is None and target == "current":
+    if before is None and goal == "current":
         notes.append("no checkpoint: latest")
     if before and before.is_closed:
         notes.append("closed by ehcp move: another store has the position")
     offset, needs_offset = "", False
-    if new == begin and target != "latest":
+    if new == begin and goal != "latest":
         # The event before it is not retained, so nothing else would be a valid offset.
         offset = START_OF_STREAM
     elif new > last:
@@ -235,7 +237,7 @@ def plan_partition(
 
 
 def plan_reset(
-    target: Goal,
+    goal: Goal,
     found: Group,
     hub: Address,
     partition_ids: Sequence[str] = (),
@@ -247,29 +249,29 @@ def plan_reset(
     """Plan the reset of a group; reads the hub, and changes nothing.
 
     Args:
-        target: from where the group is to read.
+        goal: from where the group is to read.
         found: the group.
         hub: the hub, with the consumer group through which events are read.
-        partition_ids: default: those that the target names, else all of the hub.
+        partition_ids: default: those that the goal names, else all of the hub.
         before: positions from which the plan starts, instead of the stored ones.
         missing: where consumers start without a checkpoint.
         timeout: seconds for each kind of query.
 
     Raises:
-        ConfigurationError: the hub has no such partition; see also `wanted`; or events would have
-            to be read through a group whose partitions are held by its consumers.
+        ConfigurationError: the hub has no such partition; see also `goal_number`; or events would
+            have to be read through a group whose partitions are held by its consumers.
         HubUnavailableError: the hub did not answer in time.
     """
     properties = partition_properties(hub, expected=found.partition_ids, timeout=timeout)
-    named = [*(target if isinstance(target, Mapping) and not partition_ids else partition_ids)]
+    named = [*(goal if isinstance(goal, Mapping) and not partition_ids else partition_ids)]
     chosen = in_order(named or properties)
-    check_partitions(chosen, properties, target, hub)
+    check_partitions(chosen, properties, goal, hub)
     stored: Mapping[str, Position | None] = {**positions_of(found), **(before or {})}
     shown = {id_: properties[id_] for id_ in chosen}
-    is_time = isinstance(target, datetime)
-    if isinstance(target, datetime):
-        target = numbers_at(hub, found, shown, target, timeout)
-    plans = [plan_partition(target, shown[id_], stored.get(id_), missing) for id_ in chosen]
+    is_time = isinstance(goal, datetime)
+    if isinstance(goal, datetime):
+        goal = numbers_at(hub, found, shown, goal, timeout)
+    plans = [plan_partition(goal, shown[id_], stored.get(id_), missing) for id_ in chosen]
     if is_time:
         plans = [
             replace(plan, note="no event since then") if plan.new > plan.last else plan
@@ -298,10 +300,10 @@ def changes_of(plan: Sequence[PartitionReset], found: Group) -> dict[str, Positi
 def check_partitions(
     chosen: Sequence[str],
     properties: Mapping[str, PartitionProperties],
-    target: Goal,
+    goal: Goal,
     hub: Address,
 ) -> None:
-    """Check that the hub and the target have the partitions of a plan.
+    """Check that the hub and the goal have the partitions of a plan.
 
     Raises:
         ConfigurationError: one of them does not.
@@ -310,7 +312,7 @@ def check_partitions(
         raise ConfigurationError(
             f"{hub} has no partition {quoted(unknown[0])}; it has {', '.join(properties)}"
         )
-    if isinstance(target, Mapping) and (absent := [id_ for id_ in chosen if id_ not in target]):
+    if isinstance(goal, Mapping) and (absent := [id_ for id_ in chosen if id_ not in goal]):
         raise ConfigurationError(
             f"the file has no line of partition {absent[0]}; leave it out of --partitions"
         )
