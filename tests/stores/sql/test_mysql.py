@@ -6,13 +6,15 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+import pymysql
 import pytest
-from sqlalchemy import event
+from sqlalchemy import event, make_url
 
 from backends.base import ServerMissingError
 from backends.mysql import Mysql
 from eventhub_checkpoints import StoreAccessError, StoreNotReadyError, StoreUnavailableError
 from eventhub_checkpoints.errors import StoreError
+from eventhub_checkpoints.stores.sql import mysql as dialect
 from refusals import says
 from waiting import LIMIT, eventually
 
@@ -21,6 +23,8 @@ pytestmark = pytest.mark.waits
 GRANTS = "SELECT, INSERT, UPDATE"
 TABLES = ("ownership", "checkpoint")
 MANY = 64
+HEADER_BYTES = 4
+"""Size of what every packet begins with."""
 
 
 @pytest.fixture(scope="session")
@@ -235,6 +239,29 @@ def test_a_silent_server_is_left_in_time_and_used_again(
     variant: Any, own_mysql: Mysql, own: Any, leaves_in_time: Any
 ) -> None:
     leaves_in_time(variant.open(own), own_mysql, 3.0)
+
+
+def test_every_packet_of_a_login_has_what_is_left_of_the_time(
+    mysql: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = 100.0
+    limits: list[tuple[float, float]] = []
+    read = pymysql.connections.Connection._read_bytes
+
+    def watched(connection: Any, count: int) -> Any:
+        nonlocal left
+        if count == HEADER_BYTES:
+            limits.append((connection._sock.gettimeout(), left))
+            left -= 1.0
+        return read(connection, count)
+
+    monkeypatch.setattr(dialect, "bound", lambda: left)
+    monkeypatch.setattr(pymysql.connections.Connection, "_read_bytes", watched)
+    parts = make_url(mysql.url)
+    connection = dialect.bounded_pymysql(pymysql)(host=parts.host, port=parts.port, user="root")
+    connection.close()
+    assert len(limits) >= 2  # a greeting and an answer to the login, at least
+    assert [limit for limit, _ in limits] == [seconds for _, seconds in limits]
 
 
 @pytest.mark.parametrize("variant", ["aio"], indirect=True)

@@ -66,6 +66,9 @@ CODES: dict[int, Meaning] = {
 Source: MySQL 8.4 and MariaDB 11.4, `mysqld_error.h`, `errmsg.h`.
 """
 
+PRECISION = 0.05
+"""Seconds that an answer in several packets may take after the deadline of its call."""
+
 OPTIONS = (
     *("charset", "connect_timeout", "init_command", "program_name", "unix_socket"),
     *("ssl", "ssl_ca", "ssl_capath", "ssl_cert", "ssl_key", "ssl_check_hostname"),
@@ -278,6 +281,13 @@ def bounded_pymysql(driver: Any) -> Callable[..., Any]:
         def _execute_command(self, command: Any, sql: Any) -> None:
             self._read_timeout = self._write_timeout = bound()
             super()._execute_command(command, sql)
+
+        def _read_packet(self, *arguments: Any) -> Any:
+            # A login and a result are several packets, and each would have all of the time again.
+            # Only now and then: the driver then makes a system call, and a row is a packet.
+            if (left := bound()) < self._read_timeout - PRECISION:
+                self._read_timeout = left
+            return super()._read_packet(*arguments)
 
         def _request_authentication(self) -> None:
             refuse_plain_text(self, driver, self.wants_encryption)
