@@ -33,11 +33,12 @@ import pyarrow as pa
 from azure.eventhub import EventHubConsumerClient
 from typer.testing import CliRunner
 
-from backends import BACKENDS
+from backends import BACKENDS, VARIANTS, Variant
 from counts import at_least_one
-from eventhub_checkpoints import EventProcessor, MemoryCheckpointStore, open_store
+from eventhub_checkpoints import EventProcessor, MemoryCheckpointStore, aio, open_store
 from eventhub_checkpoints.arrow import read_batches
 from eventhub_checkpoints.cli.app import app
+from eventhub_checkpoints.conformance.clients import Client, Loop
 from eventhub_checkpoints.localhub import LocalHub
 from eventhub_checkpoints.localhub.tls import SelfMadeAuthority
 from eventhub_checkpoints.receive import HubAddress, OffsetRange, ReadSettings
@@ -471,27 +472,30 @@ PERSON = ("ehcp lag", "create", "verify")
 
 STORES = ("blob", "postgres", "redis")
 CALLS = ("create", "verify", "list", "write")
-STORE_CALLERS = [f"{name} {call}" for name, call in product(STORES, CALLS)]
+STORE_CALLERS = [" ".join(words) for words in product(STORES, VARIANTS, CALLS)]
 
 
-def store_call(name: str, call: str, *, stack: ExitStack) -> tuple[Gate, Prepared]:
+def store_call(
+    name: str, variant: Variant, call: str, *, stack: ExitStack
+) -> tuple[Gate, Prepared]:
     """Return a gate in front of a server, and a call of a store behind it."""
     place = stack.enter_context(stack.enter_context(BACKENDS[name]()).place())
     address = urlsplit(place.url)
     gate = stack.enter_context(Gate((address.hostname or HOST, address.port or 0)))
     stack.enter_context(resolving(gate))
     url = place.url.replace(f"{address.hostname}:{address.port}", f"{HOST}:{gate.port}", 1)
-    scope = Scope("ns", HUB, "$Default")
-    store: Any = stack.enter_context(open_store(url))
+    loop = stack.enter_context(Loop())
+    store: Any = (aio.open_store if variant == "aio" else open_store)(url)
+    client = Client(store, Scope("ns", HUB, "$Default"), loop)
+    stack.callback(client.close)
 
     def act(result: Result) -> None:
         if call == "list":
-            store.list_checkpoints(*scope)
+            client.list_checkpoints()
         elif call == "write":
-            position = {"partition_id": "0", "offset": "1", "sequence_number": 1}
-            store.update_checkpoint(scope.as_dict() | position)
+            client.save("0", 1)
         else:
-            getattr(store, call)()
+            client.call(call)
 
     return gate, act
 
@@ -530,7 +534,8 @@ def try_one(caller: str, fault: str, seconds: float) -> Result:
             place = stack.enter_context(opened(fault))
             gate, act = place.gate, HUB_CALLERS[caller](place)
         else:
-            gate, act = store_call(*caller.split(), stack=stack)
+            name, variant, call = caller.split()
+            gate, act = store_call(name, variant, call, stack=stack)  # type: ignore[arg-type]
         logging.getLogger("eventhub_checkpoints").addHandler(lines)
         if fault in AWAY:
             gate.fail(fault)

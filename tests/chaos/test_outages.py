@@ -7,7 +7,7 @@ import outages
 
 pytestmark = pytest.mark.long
 
-SHORT = ("driver", "task", "sink", "ehcp lag", "redis verify")
+SHORT = ("driver", "task", "sink", "ehcp lag", "redis sync verify", "redis aio write")
 FAULTS = ("refused", "mute")
 LONGER_THAN_THE_CLIENT = 8.0
 
