@@ -31,6 +31,7 @@ from urllib.parse import urlsplit
 
 import pyarrow as pa
 from azure.eventhub import EventHubConsumerClient
+from azure.eventhub.aio import EventHubConsumerClient as AioConsumerClient
 from typer.testing import CliRunner
 
 from backends import BACKENDS, VARIANTS, Variant
@@ -208,9 +209,9 @@ class Place:
         assert isinstance(address, HubAddress)
         return address
 
-    def client(self, **own: Any) -> EventHubConsumerClient:
-        """Return a client through the gate."""
-        return self.address().open_client(**own)
+    def consumer(self, kind: Any, **own: Any) -> Any:
+        """Return a client of a kind through the gate."""
+        return self.address()._open_consumer(kind, **own)
 
     def bodies(self) -> list[str]:
         """Return what was sent to the hub, besides its own events."""
@@ -413,43 +414,113 @@ def command(place: Place) -> Prepared:
     return act
 
 
-def processor(place: Place) -> Prepared:
+class Readings:
+    """What a consumer that never gives up has read, and when it said what.
+
+    Attributes:
+        seen: how often each event came.
+        times: seconds after which something was said first, by what was said.
+    """
+
+    def __init__(self) -> None:
+        self.seen: Counter[tuple[str, int]] = Counter()
+        self.times: dict[str, float] = {}
+        self._began = time.monotonic()
+
+    def say(self, what: str) -> None:
+        """Keep when something is said for the first time."""
+        self.times.setdefault(what, time.monotonic() - self._began)
+
+    def report(self, _partition: Any, _error: Exception) -> None:
+        """Keep when `on_error` was called first."""
+        self.say("told")
+
+    def wait(self, result: Result, is_healthy: Callable[[], bool]) -> None:
+        """Wait until all events came; if they never can, until that was said."""
+        until = self._began + (GIVEN_UP - 30 if result.seconds == FOREVER else GIVEN_UP)
+        while len(self.seen) < len(RANGES) * EVENTS and time.monotonic() < until:
+            if not is_healthy():
+                self.say("unhealthy")
+                if result.seconds == FOREVER:
+                    break
+            time.sleep(0.05)
+        if result.seconds != FOREVER:
+            judge_read(self.seen, result)
+
+    def __str__(self) -> str:
+        return ", ".join(f"{key} after {value:.0f} s" for key, value in self.times.items())
+
+
+def processor(place: Place, variant: Variant) -> Prepared:
     """Start an event processor, and look when it is unhealthy and reports that."""
-    seen: Counter[tuple[str, int]] = Counter()
-    times: dict[str, float] = {}
-
-    class Reading:
-        def __init__(self, context: Any, _checkpoints: Any) -> None:
-            self._id = context.partition_id
-
-        def process_events(self, events: list[Any]) -> None:
-            seen.update((self._id, event.sequence_number) for event in events)
 
     def act(result: Result) -> None:
-        began = time.monotonic()
+        reading = Readings()
 
-        def report(_partition_id: str | None, _error: Exception) -> None:
-            times.setdefault("told", time.monotonic() - began)
+        class Keeping:
+            def __init__(self, context: Any, _checkpoints: Any) -> None:
+                self._id = context.partition_id
 
-        running = EventProcessor(
-            partial(place.client, load_balancing_interval=5),
-            Reading,
-            store=MemoryCheckpointStore(),
-            on_error=report,
+            def keep(self, events: list[Any]) -> None:
+                reading.seen.update((self._id, event.sequence_number) for event in events)
+
+        class Processing(Keeping):
+            def process_events(self, events: list[Any]) -> None:
+                self.keep(events)
+
+        class AioProcessing(Keeping):
+            async def process_events(self, events: list[Any]) -> None:
+                self.keep(events)
+
+        make: Any = EventProcessor if variant == "sync" else aio.EventProcessor
+        store: Any = MemoryCheckpointStore if variant == "sync" else aio.MemoryCheckpointStore
+        kind = EventHubConsumerClient if variant == "sync" else AioConsumerClient
+        with Loop() as loop:
+            running = make(
+                partial(place.consumer, kind, load_balancing_interval=5),
+                Processing if variant == "sync" else AioProcessing,
+                store=store(),
+                on_error=reading.report,
+            )
+
+            async def healthy() -> bool:
+                return bool(running.healthy())
+
+            loop.finished(running.start())
+            try:
+                reading.wait(result, lambda: loop.finished(healthy()))
+            finally:
+                result.notes = str(reading)
+                loop.finished(running.stop())
+
+    return act
+
+
+def consumer(place: Place) -> Prepared:
+    """Receive with the client and one of our stores, and save each position."""
+
+    def act(result: Result) -> None:
+        reading = Readings()
+
+        def keep(context: Any, event: Any) -> None:
+            reading.seen[context.partition_id, event.sequence_number] += 1
+            context.update_checkpoint(event)
+
+        client = place.consumer(
+            EventHubConsumerClient,
+            checkpoint_store=MemoryCheckpointStore(),
+            load_balancing_interval=5,
         )
+        receive = partial(client.receive, keep, on_error=reading.report, starting_position="-1")
+        running = threading.Thread(target=receive, daemon=True)
         running.start()
         try:
-            until = began + (GIVEN_UP - 30 if result.seconds == FOREVER else GIVEN_UP)
-            while len(seen) < 2 * EVENTS and time.monotonic() < until:
-                if not running.healthy():
-                    times.setdefault("unhealthy", time.monotonic() - began)
-                    if result.seconds == FOREVER:
-                        break
-                time.sleep(0.05)
-            judge_read(seen, result)
+            # The client has no health; what it has is `on_error`.
+            reading.wait(result, lambda: "told" not in reading.times)
         finally:
-            result.notes = ", ".join(f"{key} after {value:.0f} s" for key, value in times.items())
-            running.stop()
+            result.notes = str(reading)
+            client.close()
+            running.join()
 
     return act
 
@@ -465,8 +536,12 @@ HUB_CALLERS: dict[str, Callable[[Place], Prepared]] = {
     "read_batches": partial(arrow_reading, path="auto"),
     "send_batches": partial(arrow_sending, path="auto"),
     "ehcp lag": command,
-    "EventProcessor": processor,
+    "EventProcessor": partial(processor, variant="sync"),
+    "aio EventProcessor": partial(processor, variant="aio"),
+    "consumer": consumer,
 }
+PATIENT = ("EventProcessor", "aio EventProcessor", "consumer")
+"""Callers that wait for ever, and say so."""
 PERSON = ("ehcp lag", "create", "verify")
 """Callers that wait for a refused connection or an unknown host no longer than `REACH`."""
 
@@ -568,7 +643,7 @@ def try_one(caller: str, fault: str, seconds: float) -> Result:
 
 def limits(caller: str, fault: str) -> float:
     """Return the documented seconds for which a caller waits out a fault."""
-    if caller == "EventProcessor":
+    if caller in PATIENT:
         return FOREVER
     of_store = 10.0 if caller.endswith("write") else 30.0
     longest = OPERATION if caller in HUB_CALLERS else of_store
@@ -580,9 +655,9 @@ def problems(result: Result) -> list[str]:
     """Return in what a result differs from what is documented."""
     found = []
     limit = limits(result.caller, result.fault)
-    if result.caller == "EventProcessor" and result.seconds == FOREVER:
+    if result.caller in PATIENT and result.seconds == FOREVER:
         if "unhealthy" not in result.notes:
-            found.append("a processor becomes unhealthy")
+            found.append("what waits for ever says so")
     elif result.fault in ANSWERS:
         if not result.error or result.took > SLACK:
             found.append("a refusal is an error at once")
