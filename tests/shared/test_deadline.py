@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -12,12 +13,15 @@ from eventhub_checkpoints._shared.deadline import (
     LONGEST_PAUSE,
     LONGEST_SECONDS,
     WORTHWHILE,
+    attempt_limit,
     backoff,
     bound,
     bounded_context,
     deadline,
     pause,
     seconds_left,
+    set_unreachable_timeout,
+    shorten_if_unreachable,
 )
 from simulated_time import simulate
 
@@ -86,6 +90,25 @@ def test_a_block_may_end_in_another_context() -> None:
     bounded_context(20).run(call.send, None)
     call.close()  # as the garbage collector does, in the context that happens to run
     assert seconds_left() == math.inf
+
+
+def test_a_server_that_refuses_connections_brings_the_deadline_forward_never_back() -> None:
+    async def call(seconds: float) -> list[float]:
+        with deadline(seconds):
+            left = [shorten_if_unreachable()]
+            set_unreachable_timeout(5)
+            left.append(seconds_left())  # nothing was refused yet
+            left.append(shorten_if_unreachable())
+            await asyncio.sleep(2)
+            left.append(shorten_if_unreachable())  # refused again
+            return [*left, seconds_left()]
+
+    assert simulate(partial(call, 30)) == [30, 30, 5, 3, 3]
+    assert simulate(partial(call, 4)) == [4, 4, 4, 2, 2]
+
+
+def test_an_attempt_has_half_of_the_time_so_that_another_one_can_be_made() -> None:
+    assert attempt_limit(30.0) == 15.0
 
 
 @given(st.integers(0, 100_000), SECONDS, CHANCES)
