@@ -125,8 +125,8 @@ def clock_skew(listing: Listing[Any], local_now: float) -> float:
 def on_local_clock(listing: Listing[Ownership], local_now: float) -> list[tuple[Ownership, float]]:
     """Return the rows, each with the time at which it has the same age on this process's clock.
 
-    The client compares `last_modified_time` with its own clock, so clock skew would make it steal
-    partitions that are being processed.
+    The client compares `last_modified_time` with its own clock, so clock skew would make it take
+    partitions over from live owners.
     """
     skew = clock_skew(listing, local_now)
     return [(row, min(local_now, row.last_modified_time + skew)) for row in listing.rows]

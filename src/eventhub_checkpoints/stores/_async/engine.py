@@ -76,7 +76,7 @@ class Engine:
         request, seconds = runner.request, runner.settings.operation_timeout
         removed = await uninterrupted(seconds, request, delete_rows, scope, partition_id)
         # Nobody is to be asked for what is gone.
-        await uninterrupted(seconds, request, delete_rows, scope.wishes, partition_id)
+        await uninterrupted(seconds, request, delete_rows, scope.handover_requests, partition_id)
         with runner.guard:
             runner.states.forget(scope, partition_id)
         return removed
