@@ -259,7 +259,7 @@ NAMESPACE = "Endpoint=sb://ns.servicebus.windows.net/;SharedAccessKeyName=a;Shar
     ("words", "said"),
     [
         (["list", "--from", ""], "no dead letters: pass --from or set EHCP_DEAD_LETTERS"),
-        (["list", "--from", "./absent.jsonl"], "there is no file"),
+        (["list", "--from", "./absent.jsonl"], "absent.jsonl does not exist"),
         (["list", "--from", "./no/such/folder.jsonl"], "in a folder that exists"),
         (["list", "--from", "other.jsonl"], "is not a file of dead letters"),
         (["list", "--from", "sqlite:///absent.db"], "create"),

@@ -47,8 +47,8 @@ class DeadLetter:
         enqueued_time: UTC; None if the service has not set it.
         partition_key: None if it was sent without one.
         body: the event's payload.
-        properties: its application properties. Strings and bytes arrive alike; they are strings if
-            they are UTF-8.
+        properties: its application properties. The client delivers strings as bytes, so bytes that
+            are UTF-8 are kept as a string.
         amqp_properties: those of `AmqpMessageProperties` that are set, such as `content_type`.
         error_type, error_message: what the handler raised; secrets are masked.
         time: when it failed. UTC.
@@ -175,7 +175,7 @@ class DeadLetter:
         return cls.from_dict(parse_json(text))
 
     def to_event(self) -> EventData:
-        """Return the event with its origin, for a producer; the partition key is not part of it."""
+        """Return the event to send, with its origin; the producer is given the partition key."""
         event = EventData(self.body)
         origin = {
             f"{PREFIX}{name.replace('_', '-')}": value
@@ -262,7 +262,7 @@ class Mark:
 
     @classmethod
     def from_event(cls, event: EventData) -> Self:
-        """Create a mark from such an event.
+        """Create a mark from what `to_event` returned.
 
         Raises:
             ValueError, TypeError, LookupError: it is another event.
@@ -276,7 +276,7 @@ class StoredDeadLetter:
 
     Attributes:
         dead_letter: the dead letter.
-        redriven_time: when it was redriven; None: it was not, since it failed last.
+        redriven_time: when it was redriven; None if it was not redriven since its last failure.
         redriven_to: the hub that it was sent to.
     """
 
@@ -332,14 +332,14 @@ def read_properties(event: EventData) -> dict[str, Any]:
 
 
 def own_properties(event: EventData) -> dict[str, Any]:
-    """Return those that are not of an earlier dead letter."""
+    """Return the application properties of an event, without those of an earlier dead letter."""
     return {
         name: value for name, value in read_properties(event).items() if not name.startswith(PREFIX)
     }
 
 
 def added_properties(event: EventData) -> dict[str, Any]:
-    """Return those of a dead letter, under the names that the JSON has."""
+    """Return the properties that a dead letter has added, under their names in the JSON."""
     return {
         name.removeprefix(PREFIX).replace("-", "_"): value
         for name, value in read_properties(event).items()
@@ -380,11 +380,11 @@ def decoded_body(body: str, encoding: str) -> bytes:
         return b64decode(body, validate=True)
     if encoding == "utf-8":
         return body.encode()
-    raise ValueError(f"a body is not encoded as {quoted(encoding)}")
+    raise ValueError(f"body_encoding is {quoted(encoding)}; expected utf-8 or base64")
 
 
 def received(value: Any) -> Any:
-    """Return a value as the client delivers it: a string of AMQP arrives as bytes, too."""
+    """Return a delivered value: strings of AMQP arrive as bytes, and become strings again."""
     if not isinstance(value, bytes):
         return value
     try:
@@ -394,7 +394,7 @@ def received(value: Any) -> Any:
 
 
 def outgoing(value: Any) -> Any:
-    """Return a value as the client has to be given it.
+    """Return a value in the form in which the client sends it.
 
     Source: azure-eventhub 5.15.1, `_pyamqp/_encode.py`: an int is sent in 32 bits and refused
     beyond, unless its type is named.
@@ -429,9 +429,9 @@ def from_plain(value: Any) -> Any:
         kinds: Mapping[str, Callable[[str], Any]] = {"bytes": from_base64, "uuid": UUID}
         return {**kinds, "float": float}[kind](string(text))
     if isinstance(value, int) and not -(2**LONG_BITS) <= value < 2 ** (LONG_BITS + 1):
-        raise ValueError("a property is a number that AMQP does not have")
+        raise ValueError("a property is a number outside of the range of AMQP")
     if value is not None and not isinstance(value, int | float | str):
-        raise TypeError(f"a property is a {type(value).__name__}")
+        raise TypeError(f"a property is of type {type(value).__name__}, which no property has")
     return value
 
 
@@ -452,7 +452,7 @@ def string(value: Any) -> str:
 
 
 def optional(read: Callable[[Any], T], value: Any) -> T | None:
-    """Return a value as `read` returns it; None for none."""
+    """Return what `read` makes of a value; None for None."""
     return None if value is None else read(value)
 
 
@@ -462,5 +462,5 @@ def text_of(value: str | bytes | None) -> str | None:
 
 
 def iso(time: datetime | None) -> str | None:
-    """Return a time in ISO 8601; None for none."""
+    """Return a time in ISO 8601; None for None."""
     return None if time is None else time.isoformat()

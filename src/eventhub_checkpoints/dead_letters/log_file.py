@@ -11,7 +11,7 @@ from eventhub_checkpoints.dead_letters.dead_letter import DeadLetter, Mark
 from eventhub_checkpoints.errors import ConfigurationError, StoreError
 
 MALFORMED = (ValueError, TypeError, LookupError, AttributeError)
-"""What reading something else than a dead letter or a mark raises."""
+"""Errors of reading a line that is neither a dead letter nor a mark."""
 
 
 def append_line(path: Path, row: Mapping[str, Any]) -> None:
@@ -75,11 +75,11 @@ def read_lines(path: Path) -> tuple[list[DeadLetter | Mark], list[int]]:
                 except MALFORMED:
                     others.append(number)
     except FileNotFoundError:
-        raise ConfigurationError(f"there is no file {path}") from None
+        raise ConfigurationError(f"the file {path} does not exist") from None
     except OSError as error:
         raise StoreError(f"{path} could not be read: {error.strerror}") from error
     if others and not entries:
-        raise ConfigurationError(f"{path} is not a file of dead letters: no line of it is one")
+        raise ConfigurationError(f"{path} is not a file of dead letters: it has other lines only")
     return entries, others
 
 

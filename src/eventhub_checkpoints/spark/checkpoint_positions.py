@@ -177,7 +177,9 @@ def _positions(
     absent = ", ".join(partition for partition in partition_ids if partition not in stored)
     if absent and isinstance(missing, str) and missing == "error":
         named = quoted(str(scope), SHOWN_LENGTH)
-        raise ConfigurationError(f"{named} has no checkpoint of partition {absent}")
+        raise ConfigurationError(
+            f"{named} has no checkpoint of partition {absent}; pass a position as missing="
+        )
     return {
         partition: after(partition, stored[partition])
         if partition in stored
@@ -224,8 +226,8 @@ def _missing_position(partition: str, missing: Missing, scope: Scope) -> EventPo
         positions = {str(key): value for key, value in missing.items()}
         if partition not in positions:
             raise ConfigurationError(
-                f"partition {partition} has no checkpoint in {quoted(str(scope))}, and missing "
-                "has no position for it"
+                f"partition {partition} has no checkpoint in {quoted(str(scope))}; add its "
+                "position to missing="
             )
         return position_of(positions[partition])
     return position_of(missing(partition)) if callable(missing) else position_of(missing, MISSING)

@@ -174,7 +174,7 @@ class QueryRuns:
         with self._changed:
             if self._seen and not any(self.is_followed(*query) for query in self._seen.items()):
                 raise ConfigurationError(
-                    f"no query is named {quoted(self._query_name)}; there was "
+                    f"no query is named {quoted(self._query_name)}; the session has run "
                     f"{', '.join(map(self._label, self._seen))}"
                 )
 
@@ -238,8 +238,8 @@ class QueryFollower:
 
         if self._session is not None:
             raise ConfigurationError(
-                f"this publisher of hub {quoted(self._hub)} is attached to a session already; one "
-                "publisher follows one query"
+                f"this publisher of hub {quoted(self._hub)} is attached to a session already; "
+                "create a publisher for each query"
             )
         require_type("spark", spark, hasattr(spark, "streams"), "a SparkSession")
         self._session = spark

@@ -11,7 +11,7 @@ Row = TypeVar("Row")
 
 
 class Seen(Enum):
-    """State of the stored checkpoint, where it is not known by its version."""
+    """What is known of the stored checkpoint, if not its version."""
 
     ABSENT = "absent"
     UNKNOWN = "unknown"
@@ -108,7 +108,7 @@ class Written(NamedTuple):
 
 
 class Conflict(NamedTuple):
-    """Nothing was written: the stored row is not the one that was seen; None if there is none."""
+    """Nothing was written: another row is stored than the one that was seen, or none (None)."""
 
     stored: Checkpoint | None
 

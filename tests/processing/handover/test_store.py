@@ -243,7 +243,7 @@ def test_a_handler_that_is_cancelled_completes_its_write_first() -> None:
 
 def test_a_store_that_cannot_be_wrapped_is_refused() -> None:
     store = HandoverStore(CoalescingCheckpointStore(MemoryCheckpointStore()), expires_after=60)
-    with pytest.raises(ConfigurationError, match="HandoverStore has to be the outermost"):
+    with pytest.raises(ConfigurationError, match="HandoverStore must be the outermost"):
         HandoverStore(store, expires_after=60)
     right = re.escape("HandoverStore(CoalescingCheckpointStore(store)), not")
     with pytest.raises(ConfigurationError, match=right):

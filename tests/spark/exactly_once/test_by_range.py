@@ -95,7 +95,7 @@ def test_a_position_that_moves_before_the_commit_rolls_the_results_back(totals):
     frame = totals.spark.createDataFrame([("lamp", 10)], "device string, total bigint")
     plan = first._plan(frame, 1)
     second(frame, 1)
-    with pytest.raises(Exception, match="another came first"):
+    with pytest.raises(Exception, match="another query has written first"):
         first._commit(plan)
     first(frame, 1)  # and trying again finds it stored
     assert totals.total == 60

@@ -114,7 +114,7 @@ def a_listed_etag_wins(s: Subject) -> None:
 
 
 @check("G1", "P6")
-def the_old_owner_loses_after_a_take_over(s: Subject) -> None:
+def the_old_owner_loses_after_a_takeover(s: Subject) -> None:
     """A previous owner cannot renew with its old etag."""
     mine = s.client.take("0", "a")
     s.another().take("0", "b", mine["etag"])

@@ -36,7 +36,7 @@ class DeadLetterFile:
         path: the file; it is created with the first dead letter, readable by its owner only.
 
     Raises:
-        ConfigurationError: it is not a path of a file, or its folder does not exist.
+        ConfigurationError: `path` is not the path of a file, or its folder does not exist.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -65,7 +65,7 @@ class DeadLetterFile:
         Lines that are no dead letters are logged.
 
         Raises:
-            ConfigurationError: there is no such file, or it holds something else.
+            ConfigurationError: the file does not exist, or has no dead letter.
             StoreError: it could not be read.
         """
         entries, others = in_thread(read_lines, self._path)
@@ -129,7 +129,7 @@ class DeadLetterHub(ClosingContext):
         except (ValueError, TypeError, AttributeError):
             client = None
         if client is None:
-            # Not where the client's error is the context: its frames hold the key.
+            # Raised here, outside of `except`: the frames of the client's error hold the key.
             raise ConfigurationError(
                 "conn_str is not the connection string of a hub; expected Endpoint=sb://NAMESPACE/;"
                 "SharedAccessKeyName=...;SharedAccessKey=...;EntityPath=HUB"

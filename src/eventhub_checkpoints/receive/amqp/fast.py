@@ -247,7 +247,7 @@ class LinkSource:
         return Reattaching(link)
 
     def end(self, frames: "LinkFrames") -> None:
-        """Detach a link and keep its connection for the next one; close it if events may follow."""
+        """Detach a link; keep the connection for the next one, unless events may still follow."""
         if frames.is_over:
             frames.link.detach()
             self._idle, self._idle_since = frames.link, time.monotonic()

@@ -256,7 +256,7 @@ class ManagementQueries(HubQueries):
             self._disconnect()
         if not received and not is_kept and time.monotonic() < deadline:
             raise StalledError(
-                f"{self._address}: a connection for queries was opened, and nothing on it was "
+                f"{self._address}: a connection for queries was opened, but no query was "
                 f"answered for {time.monotonic() - now:.0f} s"
             )
         return None

@@ -237,7 +237,7 @@ class FastOutlet(Outlet):
     def _check_stall(self, link: OfficialSender) -> None:
         """Give a link up that allows no batch, once everything that was sent is answered.
 
-        What is not answered may be in the hub, and would be there twice.
+        A batch without an answer may be in the hub: sent again, it would be there twice.
 
         Raises:
             StalledError: there is such a link.

@@ -197,7 +197,7 @@ def explained(address: HubAddress) -> Iterator[None]:
         # The client checks a partition itself, on the public path, and raises without a condition.
         if OUT_OF_RANGE in condition or reason(error).startswith("Invalid partition"):
             raise ConfigurationError(
-                f"{address} does not have a partition that a row names ({reason(error)})"
+                f"a row names a partition that {address} does not have ({reason(error)})"
             ) from error
         if "size-exceeded" in condition:
             raise ConfigurationError(f"{address} refuses a batch: {reason(error)}") from error

@@ -171,7 +171,7 @@ def check_columns(schema: StructType, key_column: str) -> list[str]:
         return names
     if key_column in COLUMNS:
         raise ConfigurationError(
-            f"keyColumn is {key_column}, which is a column of events; copy it into another one"
+            f"keyColumn is {key_column}, which is a column of events; use another name"
         )
     if dict(fields).get(key_column) != pa.string():
         raise ConfigurationError(
