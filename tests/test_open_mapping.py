@@ -233,11 +233,11 @@ def test_a_class_of_the_other_variant_names_the_other_function(open_it: Open) ->
         ({"backendType": "os.getcwd"}, "os.getcwd returned str; expected a checkpoint store"),
         (
             {"backendType": "os.getcwd", "create": True},
-            "create is true, and os.getcwd cannot create anything",
+            "create is true, but os.getcwd cannot create anything",
         ),
         (
             {"backendType": f"{MODULE}.Plain", "create": True},
-            f"create is true, and {MODULE}.Plain cannot create anything",
+            f"create is true, but {MODULE}.Plain cannot create anything",
         ),
         (
             {"backendType": f"{MODULE}.Plain", "namespace": "mine", "rwTimeout": "5s"},
@@ -245,7 +245,7 @@ def test_a_class_of_the_other_variant_names_the_other_function(open_it: Open) ->
         ),
         (
             {"backendType": f"{MODULE}.Store", "settings": {"write_timout": 5}},
-            "write_timout is not a setting of Store; known are write_timeout, ",
+            "write_timout is not a setting of Store; expected one of write_timeout, ",
         ),
     ],
 )

@@ -2,7 +2,7 @@
 
 Everything that can overlap does: events of all clients happen while a list is read and while a
 write is in progress. Answers are lost, calls are cancelled, event hubs are recreated, partitions
-are stolen and taken back, an official client writes unconditionally. A judge checks every step.
+are taken over and taken back, an official client writes unconditionally. A judge checks every step.
 """
 
 import random
@@ -231,7 +231,7 @@ class Model:
         self.note(f"{client.name} has listed ownerships {owners}")
 
     def claim(self) -> None:
-        """Have a client claim, renew or steal some partitions."""
+        """Have a client claim, renew or take over some partitions."""
         client = self._random.choice(self._clients)
         self._claim(client, self._random.sample(PARTITIONS, self._random.randint(1, 2)))
 

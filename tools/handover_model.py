@@ -4,16 +4,16 @@
     PYTHONPATH=src:tools python -m handover_model planned    some of them
     PYTHONPATH=src:tools python -m handover_model --large    those that take from minutes to an hour
 
-One consumer owns all partitions, others want them. A step is one request to the store, the end of a
-drain, a tick of the clock, or trouble: a crash, a stop, a request that fails or whose answer is
-lost. Each round of load balancing is four steps, with `GroupHandover` deciding as in the store; the
-client is a superset of the real one: it may want any partition or none. All orders of all steps are
-tried, within the bounds of a case.
+One consumer owns all partitions, others want them. A step is one call of the store, the end of a
+drain, a tick of the clock, or trouble: a crash, a stop, a call that fails or whose answer is lost.
+Each round of load balancing is four steps, with `GroupHandover` deciding as in the store. The
+client of the model may do all that the real one does, and more: it may want any partition or none.
+All orders of all steps are tried, within the bounds of a case.
 
-Checked at every step: nobody takes a partition of a live owner before the wish's deadline, and
-nobody opens a partition that a live consumer still has open or drains, unless it was taken after
-that deadline or after the ownership had expired. Checked at every end: if the rest goes well, each
-partition is soon open in one live consumer.
+Checked at every step: nobody takes over a partition of a live owner before the deadline of the
+hand-over request, and nobody opens a partition that a live consumer still has open or drains,
+unless the partition was taken over after that deadline or after the ownership had expired. Checked
+at every end: if the rest goes well, each partition is soon open in one live consumer.
 """
 
 import argparse
@@ -44,19 +44,19 @@ class Case:
     """What may happen, and how often.
 
     Attributes:
-        thieves: consumers that own nothing at first.
+        newcomers: consumers that own nothing at first.
         partitions: all owned by one consumer at first.
-        rounds: of load balancing: of the owner, and of each thief.
+        rounds: of load balancing: of the owner, and of each newcomer.
         ticks: of the clock. Below `LIMIT`, every hand-over is a planned one.
         crashes: consumers that die.
         stops: consumers that stop in good order.
-        faults: requests that fail, or are carried out without an answer.
-        skew: ticks by which the clock of the first thief is ahead of the store's.
+        faults: calls of the store that fail, or are carried out without an answer.
+        skew: ticks by which the clock of the first newcomer is ahead of the store's.
         is_foreign: whether the store below refuses a release with an old etag.
         is_deaf: whether the owner has no `HandoverStore`.
     """
 
-    thieves: int = 1
+    newcomers: int = 1
     partitions: int = 2
     rounds: tuple[int, int] = (2, 3)
     ticks: int = 1
@@ -71,26 +71,28 @@ class Case:
 CASES = {
     "planned": Case(partitions=1, rounds=(3, 3), ticks=1),
     "planned, two partitions": Case(rounds=(2, 2), ticks=1),
-    "two thieves": Case(thieves=2, partitions=1, rounds=(2, 2), ticks=1),
-    "two thieves, two partitions": Case(thieves=2, rounds=(1, 2), ticks=0),
+    "two newcomers": Case(newcomers=2, partitions=1, rounds=(2, 2), ticks=1),
+    "two newcomers, two partitions": Case(newcomers=2, rounds=(1, 2), ticks=0),
     "deadline": Case(partitions=1, rounds=(2, 3), ticks=3),
-    "thief dies": Case(partitions=1, rounds=(2, 2), ticks=2, crashes=1),
-    "one of three dies": Case(thieves=2, partitions=1, rounds=(1, 1), ticks=1, crashes=1),
+    "newcomer dies": Case(partitions=1, rounds=(2, 2), ticks=2, crashes=1),
+    "one of three dies": Case(newcomers=2, partitions=1, rounds=(1, 1), ticks=1, crashes=1),
     "two die": Case(partitions=1, rounds=(2, 2), ticks=2, crashes=2),
     "stop in the middle": Case(rounds=(2, 1), ticks=0, stops=1),
-    "stop of one of three": Case(thieves=2, partitions=1, rounds=(1, 2), ticks=0, stops=1),
+    "stop of one of three": Case(newcomers=2, partitions=1, rounds=(1, 2), ticks=0, stops=1),
     "storage away": Case(partitions=1, rounds=(2, 2), ticks=1, faults=2),
-    "storage away, two thieves": Case(thieves=2, partitions=1, rounds=(1, 2), ticks=0, faults=1),
+    "storage away, two newcomers": Case(
+        newcomers=2, partitions=1, rounds=(1, 2), ticks=0, faults=1
+    ),
     "clock ahead": Case(partitions=1, rounds=(2, 3), ticks=3, skew=1),
     "clock behind": Case(partitions=1, rounds=(2, 3), ticks=3, skew=-1),
     "foreign store": Case(partitions=1, rounds=(2, 3), ticks=1, faults=1, is_foreign=True),
     "owner without it": Case(partitions=1, rounds=(2, 3), ticks=3, is_deaf=True),
 }
 LARGE = {
-    "two thieves, two partitions, time": Case(thieves=2, rounds=(1, 2), ticks=1),
-    "two thieves, deadline": Case(thieves=2, partitions=1, rounds=(1, 2), ticks=2),
-    "two thieves, one of three dies": Case(
-        thieves=2, partitions=1, rounds=(1, 2), ticks=1, crashes=1
+    "two newcomers, two partitions, time": Case(newcomers=2, rounds=(1, 2), ticks=1),
+    "two newcomers, deadline": Case(newcomers=2, partitions=1, rounds=(1, 2), ticks=2),
+    "two newcomers, one of three dies": Case(
+        newcomers=2, partitions=1, rounds=(1, 2), ticks=1, crashes=1
     ),
     "two partitions, more rounds": Case(rounds=(3, 3), ticks=1),
 }
@@ -100,11 +102,11 @@ class Actor:
     """One consumer.
 
     Attributes:
-        open: what it has open, drains, or has lost without knowing.
-        held: etag of each partition in the last result that its client has; what it releases with.
+        open: partitions that it has open, drains, or has lost without knowing.
+        held: etag of each partition in the last result that its client has; its releases use it.
         newest: etag that its store has last won for each partition.
-        asked: whom it has last asked for each partition, and when; also after the wish was replaced
-            by another's, which may be written while this one takes the partition.
+        asked: which owner it has last asked for each partition, and when; also after another
+            consumer's request has replaced its own, as it may take the partition over meanwhile.
     """
 
     def __init__(self, name: str, skew: int, rounds: int) -> None:
@@ -137,12 +139,12 @@ class Actor:
         """Return all that makes a difference, as a value."""
         group = self.group
         departures = [(key, *vars(each).values()) for key, each in group.departures.items()]
-        wishes = None if group._wishes is None else frozenset(group._wishes.items())
+        requests = None if group._requests is None else frozenset(group._requests.items())
         return (
             *(self.phase, self.is_alive, self.is_stopping, self.rounds, self.claims, self.asks),
             *(self.result, frozenset(self.open.items()), frozenset(self.held.items())),
             *(frozenset(self.newest.items()), frozenset(self.rows.items())),
-            *(frozenset(departures), wishes, frozenset(group._owners.items())),
+            *(frozenset(departures), requests, frozenset(group._owners.items())),
             *(frozenset(group._spent.items()), frozenset(group.over.items())),
             *(frozenset(group._etags.items()), frozenset(group.released)),
             *(group._listed_at, group._longest_delay, group._late_until, group._patience),
@@ -157,12 +159,12 @@ class World:
         self.case, self.now, self.etag = case, 0, 0
         self.crashes, self.stops, self.faults = case.crashes, case.stops, case.faults
         self.rows: dict[str, Row] = {}
-        self.wishes: dict[str, Row] = {}
+        self.requests: dict[str, Row] = {}
         owner = Actor("owner", 0, case.rounds[0])
         self.actors = [owner]
-        for number in range(case.thieves):
+        for number in range(case.newcomers):
             skew = case.skew if number == 0 else 0
-            self.actors.append(Actor(f"thief{number}", skew, case.rounds[1]))
+            self.actors.append(Actor(f"newcomer{number}", skew, case.rounds[1]))
         for partition_id in map(str, range(case.partitions)):
             self.write(self.rows, partition_id, "owner")
             owner.open[partition_id] = OPEN
@@ -172,14 +174,14 @@ class World:
         """Return a world that shares nothing that changes."""
         other = World.__new__(World)
         other.__dict__.update(self.__dict__)
-        other.rows, other.wishes = dict(self.rows), dict(self.wishes)
+        other.rows, other.requests = dict(self.rows), dict(self.requests)
         other.actors = [actor.copy() for actor in self.actors]
         return other
 
     def key(self) -> int:
         """Return all that makes a difference, as a hash."""
         rest = self.now, self.crashes, self.stops, self.faults
-        rows = frozenset(self.rows.items()), frozenset(self.wishes.items())
+        rows = frozenset(self.rows.items()), frozenset(self.requests.items())
         return hash((rest, rows, *(actor.key() for actor in self.actors)))
 
     def write(self, table: dict[str, Row], partition_id: str, owner: str) -> None:
@@ -195,13 +197,13 @@ class World:
         if ok:
             actor.rows, actor.phase = dict(self.rows), LISTED
 
-    def list_wishes(self, actor: Actor, ok: bool) -> list[dict[str, str]]:
+    def list_requests(self, actor: Actor, ok: bool) -> list[dict[str, str]]:
         """Return the partitions and owners that the client is shown."""
         rows = [dictionary(key, row) for key, row in actor.rows.items()]
-        wishes = [dictionary(key, row) for key, row in self.wishes.items()] if ok else None
+        requests = [dictionary(key, row) for key, row in self.requests.items()] if ok else None
         if self.is_deaf(actor):
             return rows
-        return actor.group.listed(rows, wishes, self.now + actor.skew)
+        return actor.group.listed(rows, requests, self.now + actor.skew)
 
     def is_deaf(self, actor: Actor) -> bool:
         """Return whether the actor has no `HandoverStore`."""
@@ -224,7 +226,7 @@ class World:
             yield (*own, claim)
 
     def claim(self, actor: Actor, is_kept: bool) -> None:
-        """Claim, renew and release, all in one request, and record what is to be asked for."""
+        """Claim, renew and release, all in one call, and record what is to be asked for."""
         now = self.now + actor.skew
         asks: list[Any] = []
         result: list[tuple[str, bool]] = []
@@ -259,7 +261,7 @@ class World:
             actor.phase = IDLE  # the client keeps everything as it is
 
     def check_taking(self, actor: Actor, partition_id: str, owner: str, modified: int) -> None:
-        """Check that a partition is taken from a live owner only after the wish's deadline."""
+        """Check that a partition of a live owner is taken over only after the deadline."""
         ticks = LIMIT - abs(self.case.skew)
         if self.now - modified >= ticks:
             return
@@ -269,20 +271,20 @@ class World:
         raise ModelError(f"{actor.name} takes {partition_id} from {owner}")
 
     def others_become_stale(self, actor: Actor, partition_id: str) -> None:
-        """Have others that have the partition open process what is another's."""
+        """Mark the partition as lost in the other consumers that have it open."""
         for other in self.actors:
             if other is not actor and partition_id in other.open:
                 other.open[partition_id] = STALE
 
     def ask(self, actor: Actor, ok: bool) -> None:
-        """Write and withdraw wishes, and have the client open and close partitions."""
+        """Write and withdraw requests, and have the client open and close partitions."""
         for partition_id, owner, etag in actor.asks if ok else ():
-            if self.wishes.get(partition_id, ("", None, 0))[1] != etag:
+            if self.requests.get(partition_id, ("", None, 0))[1] != etag:
                 continue
             if not owner:
-                self.write(self.wishes, partition_id, "")
+                self.write(self.requests, partition_id, "")
             else:
-                self.write(self.wishes, partition_id, f"{actor.name}>{owner}")
+                self.write(self.requests, partition_id, f"{actor.name}>{owner}")
                 actor.asked[partition_id] = owner, self.now
         actor.phase = IDLE
         if actor.is_stopping:
@@ -366,10 +368,10 @@ class World:
         elif actor.phase == LISTED:
             for claims in self.copy().proposals(at, ok):
                 other = self.copy()
-                other.list_wishes(other.actors[at], ok)
+                other.list_requests(other.actors[at], ok)
                 other.actors[at].claims = claims
                 other.actors[at].phase = READY if claims and not actor.is_stopping else IDLE
-                yield f"lists wishes, and wants {claims}", other
+                yield f"lists requests, and wants {claims}", other
         elif actor.phase == READY:
             other = self.copy()
             other.claim(other.actors[at], ok)
@@ -389,9 +391,9 @@ class World:
                 yield f"has drained {partition_id}", other
 
     def proposals(self, at: int, ok: bool) -> list[tuple[Any, ...]]:
-        """Return what the client may propose after the next list of wishes."""
+        """Return what the client may propose after the next list of requests."""
         actor = self.actors[at]
-        return list(self.choices(actor, self.list_wishes(actor, ok)))
+        return list(self.choices(actor, self.list_requests(actor, ok)))
 
     # What happens if the rest goes well.
 
@@ -419,7 +421,7 @@ class World:
             self.list_ownerships(actor, True)
         if actor.phase == LISTED:
             # Nothing new is wanted of others, and all that is free.
-            shown = self.list_wishes(actor, True)
+            shown = self.list_requests(actor, True)
             own, *more = self.choices(actor, shown)
             free = [claim[-1] for claim in more if self.is_free(actor, claim[-1][0], shown)]
             actor.claims, actor.phase = (*own, *free), READY

@@ -31,7 +31,7 @@ is cut off is below the resolution with which asyncio compares times."""
 MOST_STOPPED = 3
 """Waits in a row, each shorter than the last decimal, after which the clock moves on."""
 QUIET = ("azure.eventhub", "eventhub_checkpoints")
-"""Loggers that report every stolen partition and every throttled request."""
+"""Loggers that report every partition that is taken over and every throttled request."""
 
 POLL, LONGEST_POLL = 0.01, 0.5
 """Simulated seconds between two looks whether a condition holds: at first, and after a while."""

@@ -179,7 +179,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(name=names, keys=batches, age=st.integers(0, 5), loses_answer=st.booleans())
     def claim(self, name: str, keys: list[str], age: int, loses_answer: bool) -> None:
-        """Claim, renew or steal partitions over the newest etag, an older one or none."""
+        """Claim, renew or take over partitions with the newest etag, an older one or none."""
         member, client = self.member(name)
         # In a batch of a backend without batches, it is not known whose answer is lost.
         loses_answer = loses_answer and not (member.makes_own_etags and len(keys) > 1)

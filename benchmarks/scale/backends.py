@@ -76,11 +76,11 @@ class Observer(Protocol):
 
 
 class Server:
-    """Rows of one consumer group on one server, and those of its wishes.
+    """Rows of one consumer group on one server, and of its hand-over requests.
 
     Attributes:
         requests: number of requests by kind: `list`, `claim`, `checkpoints`, and with a
-            `HandoverStore` `list wishes` and `claim wishes`.
+            `HandoverStore` `list hand-over requests` and `claim hand-over requests`.
         by_second: number of requests in each second.
         refused: number of refused requests; they are counted in `requests` as well.
     """
@@ -88,7 +88,7 @@ class Server:
     def __init__(self, backend: Backend, partition_ids: Sequence[str], seed: int) -> None:
         self.backend = backend
         self.partitions = len(partition_ids)
-        self._wishes: dict[str, Ownership | None] = {}
+        self._handover_requests: dict[str, Ownership | None] = {}
         self.requests: Counter[str] = Counter()
         self.by_second: Counter[int] = Counter()
         self.refused = 0
@@ -128,11 +128,11 @@ class Server:
         return await response
 
     def ownerships(self, scope: Scope, now: float) -> Listing[Ownership]:
-        """Return all rows of the group, or of its wishes."""
+        """Return all rows of the group, or of its hand-over requests."""
         return Listing([row for row in self._table(scope).values() if row], now)
 
     def _table(self, scope: Scope) -> dict[str, Ownership | None]:
-        return self._wishes if scope.is_reserved else self._rows
+        return self._handover_requests if scope.is_reserved else self._rows
 
     def claim(self, proposal: Proposal, now: float) -> Won | Lost:
         """Compare and set one row."""
@@ -202,7 +202,7 @@ class SimulatedStore(BaseCheckpointStore):
     async def read_ownerships(self, scope: Scope) -> Listing[Ownership]:
         server = self.server
         rows, seconds = server.partitions, server.backend.list_seconds
-        kind = "list wishes" if scope.is_reserved else "list"
+        kind = "list hand-over requests" if scope.is_reserved else "list"
         return await self._send(kind, rows, seconds, lambda: server.ownerships(scope, time.time()))
 
     async def try_claim(self, proposal: Proposal) -> Won | Lost:
@@ -215,7 +215,7 @@ class SimulatedStore(BaseCheckpointStore):
         def carry_out() -> list[Won | Lost]:
             return [server.claim(proposal, time.time()) for proposal in proposals]
 
-        kind = "claim wishes" if proposals[0].scope.is_reserved else "claim"
+        kind = "claim hand-over requests" if proposals[0].scope.is_reserved else "claim"
         return await self._send(kind, len(proposals), seconds, carry_out)
 
     async def read_checkpoints(self, scope: Scope) -> Listing[Checkpoint]:

@@ -203,13 +203,13 @@ class Observer:
     Attributes:
         balanced_since: when the group last became balanced; None while it is not.
         hand_overs: number of times a partition went from an owner to another one.
-        steals: those where the previous owner was still running and had not released it.
+        takeovers: those where the previous owner was running and had not released it.
         by_second: number of hand-overs in each second.
     """
 
     def __init__(self, partition_ids: Sequence[str]) -> None:
         self.balanced_since: float | None = None
-        self.hand_overs = self.steals = 0
+        self.hand_overs = self.takeovers = 0
         self.by_second: Counter[int] = Counter()
         self._owners = dict.fromkeys(partition_ids, "")
         self._last_owners = dict.fromkeys(partition_ids, "")
@@ -239,7 +239,7 @@ class Observer:
             self._last_owners[partition_id] = owner_id
             if last and last != owner_id:
                 self.hand_overs += 1
-                self.steals += previous in self._running
+                self.takeovers += previous in self._running
                 self.by_second[int(now)] += 1
         for owner, change in ((previous, -1), (owner_id, 1)):
             if owner in self._running:

@@ -74,7 +74,7 @@ class Outcome:
 
     Attributes:
         balanced_after: time until the group was balanced, and stayed so; None if it never was.
-        hand_overs, steals: see `Observer`; `late_hand_overs` happened after it was balanced.
+        hand_overs, takeovers: see `Observer`; `late_hand_overs` happened after it was balanced.
         replaced: see `Hub`.
         longest_gap, mean_gap: seconds for which a partition had no reader; the mean is over all
             partitions, so that one without a gap counts as 0.
@@ -93,7 +93,7 @@ class Outcome:
     setup: Setup
     balanced_after: float | None
     hand_overs: int
-    steals: int
+    takeovers: int
     replaced: int
     late_hand_overs: int
     longest_gap: float
@@ -226,7 +226,7 @@ class Run:
             setup=setup,
             balanced_after=None if balanced_at is None else balanced_at - self._event_at,
             hand_overs=observer.hand_overs,
-            steals=observer.steals,
+            takeovers=observer.takeovers,
             replaced=self._hub.replaced,
             late_hand_overs=observer.hand_overs - hand_overs if balanced_at is not None else 0,
             longest_gap=max(gaps, default=0.0),

@@ -158,7 +158,7 @@ def hand_overs(outcomes: Iterable[Outcome]) -> str:
                 duration(one.balanced_after),
                 duration(one.longest_gap),
                 f"{one.hand_overs:,}",
-                f"{one.steals:,}",
+                f"{one.takeovers:,}",
                 f"{a_round(setup, sum(requests.values()) / ended):.1f}",
                 f"{a_round(setup, sum(one.steady.values())):.1f}" if one.steady else "",
             ]

@@ -27,8 +27,11 @@ RELEASED = ""
 
 RESERVED_NAMESPACE = "eventhub-checkpoints"
 """Namespace of rows that this package writes for itself; no hub has it, as it is no host name."""
-WISHES = "~wishes"
-"""Ends the name under which a group's wishes are stored; `~` is in no name of a consumer group."""
+HANDOVER_REQUESTS = "~wishes"
+"""Ends the name under which a group's hand-over requests are stored.
+
+The name of a consumer group contains no `~`.
+"""
 
 
 class Scope(NamedTuple):
@@ -79,12 +82,12 @@ class Scope(NamedTuple):
     def is_reserved(self) -> bool:
         """Return whether its rows are this package's own, and not those of a consumer group."""
         is_reserved = self.fully_qualified_namespace.lower() == RESERVED_NAMESPACE
-        return is_reserved or self.consumer_group.lower().endswith(WISHES)
+        return is_reserved or self.consumer_group.lower().endswith(HANDOVER_REQUESTS)
 
     @property
-    def wishes(self) -> "Scope":
-        """Return the scope of the group's wishes: which consumer asks which for a partition."""
-        return self._replace(consumer_group=f"{self.consumer_group}{WISHES}")
+    def handover_requests(self) -> "Scope":
+        """Return the scope of the group's hand-over requests, whose rows name who asks whom."""
+        return self._replace(consumer_group=f"{self.consumer_group}{HANDOVER_REQUESTS}")
 
     def __repr__(self) -> str:
         # A name may contain a connection string by mistake.

@@ -123,7 +123,9 @@ def configured(
         store = opened(group, opening.url, opening.credential, opening.settings)
     if opening.creates:
         if not hasattr(store, "creates"):
-            raise ConfigurationError(f"create is true, and {shown(mapping)} cannot create anything")
+            raise ConfigurationError(
+                f"create is true, but {shown(mapping)} cannot create anything; leave create out"
+            )
         store.creates = True
     return store
 
@@ -185,7 +187,7 @@ def known(names: Collection[str], scheme: str) -> str:
     # Of a database without a store, the nearest name is that of another database.
     meant = "" if scheme_of(f"{scheme}:") in UNSUPPORTED else scheme
     schemes = ", ".join(f"{name}:" for name in nearest_first(meant, sorted(names)))
-    return f"known are {schemes} and package.module:factory"
+    return f"expected one of {schemes}, or package.module:factory"
 
 
 def shown(url: str | Mapping[str, Any]) -> str:

@@ -125,7 +125,7 @@ def test_every_other_byte_is_refused():
         ("c0 01 05", "cannot fit"),
         ("c0 03 01 41 41", "ends at"),
         ("c0 02 01 55 00", "ends at"),
-        ("c1 02 01 41", "impossible"),
+        ("c1 02 01 41", "cannot fit"),
         ("c1 03 02 45 41", "map key"),
         ("d0 00000004 ffffffff", "cannot fit"),
         ("e0 03 05 50 01", "cut off"),

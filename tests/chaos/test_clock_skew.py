@@ -16,7 +16,7 @@ STORES = HAVE_CLOCKS if IS_CAMPAIGN else ["redis"]
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", STORES)
-def test_a_clock_that_is_off_steals_nothing_and_keeps_nothing(
+def test_a_clock_that_is_off_takes_nothing_over_and_keeps_nothing(
     name: str, servers: Callable[[str], Backend], tell: Callable[[str, str], None]
 ) -> None:
     try:

@@ -11,7 +11,7 @@ from handover_model import CASES, LARGE, Case, ModelError, explore
 
 SMALL = {
     "planned": Case(partitions=1, rounds=(2, 3), ticks=0),
-    "two thieves": Case(thieves=2, partitions=1, rounds=(1, 1), ticks=0),
+    "two newcomers": Case(newcomers=2, partitions=1, rounds=(1, 1), ticks=0),
     "deadline": Case(partitions=1, rounds=(1, 2), ticks=2),
     "a crash": Case(partitions=1, rounds=(1, 2), ticks=0, crashes=1),
     "a stop": Case(partitions=1, rounds=(2, 1), ticks=0, stops=1),
@@ -29,7 +29,7 @@ def test_no_interleaving_breaks_the_rule(case: Case) -> None:
 
 def test_a_client_that_takes_without_asking_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(GroupHandover, "answer", lambda *_: Answer.CLAIM)
-    with pytest.raises(ModelError, match="thief0 takes 0 from owner"):
+    with pytest.raises(ModelError, match="newcomer0 takes 0 from owner"):
         explore(SMALL["planned"])
 
 
@@ -43,7 +43,7 @@ def test_an_owner_that_releases_before_it_has_drained_is_caught(
         return Answer.RELEASE if chosen is Answer.KEEP else chosen
 
     monkeypatch.setattr(GroupHandover, "answer", answer)
-    with pytest.raises(ModelError, match="thief0 opens 0, draining in owner"):
+    with pytest.raises(ModelError, match="newcomer0 opens 0, draining in owner"):
         explore(SMALL["planned"])
 
 

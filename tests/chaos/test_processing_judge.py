@@ -295,7 +295,7 @@ def test_what_is_done_and_what_is_broken_counts_for_the_way_of_the_worker_that_h
     assert told.lost(4) == [("0", 2), ("0", 4)]
     assert told.ways == {
         "sync pool": {"sessions": 1, "events": 2, "back": 1, "lost": 1},
-        "aio each": {"sessions": 1, "events": 1, "steals": 1, "kills": 1, "lost": 1},
+        "aio each": {"sessions": 1, "events": 1, "takeovers": 1, "kills": 1, "lost": 1},
     }
 
 

@@ -218,7 +218,7 @@ def test_the_demo_says_that_java_is_too_old(here: Here, tmp_path: Path) -> None:
     ("store", "message"),
     [
         ("azurite", "cannot go to 'azurite'"),
-        ("nope:", "cannot go to 'nope:': 'nope:' names no store; known are "),
+        ("nope:", "cannot go to 'nope:': 'nope:' names no store; expected one of "),
         ("sqlite:///nowhere/a.db", "the file cannot be opened; does its folder exist"),
         (
             "postgresql://me:hushhush@127.0.0.1/db?password=hushhush",

@@ -49,7 +49,7 @@ STORES_HUBS_AND_GROUPS = [
     Mistake("lag --store ''", "the store URL is empty"),
     Mistake("lag --store checkpoints.db", "did you mean sqlite:///checkpoints.db?"),
     Mistake("lag --store sqlite:////nowhere/a.db", "the file cannot be opened; does its folder"),
-    Mistake("lag --store sqlite:///FILE", "there is no such file: is its name right?"),
+    Mistake("lag --store sqlite:///FILE", "the file does not exist: check its name"),
     Mistake(
         "groups --store postgresql://u:p@127.0.0.1:1/x --timeout 0.5", "connection was refused"
     ),
@@ -145,7 +145,7 @@ ACTIVE = [
     Mistake("import FILE -g busy", "busy is active", REFUSED, "orders,0,1\n"),
 ]
 VERDICTS = [
-    Mistake("check --store sqlite:///FILE", "there is no such file", UNKNOWN),
+    Mistake("check --store sqlite:///FILE", "the file does not exist", UNKNOWN),
     Mistake("check --state-file FILE", "is not a state file of ehcp check", UNKNOWN, "{"),
     Mistake("check --state-file FILE", "is not a state file of ehcp", UNKNOWN, "[" * 100_000),
     Mistake("check --state-file FILE", "state file of ehcp check (TypeError)", UNKNOWN, SAMPLE),

@@ -62,7 +62,7 @@ class OnlyCreates(Sound):
         return Lost() if self.stored(proposal) else super().try_claim(proposal)
 
 
-@mutant("a_stale_etag_loses", "the_old_owner_loses_after_a_take_over")
+@mutant("a_stale_etag_loses", "the_old_owner_loses_after_a_takeover")
 class IgnoresWhichEtag(Sound):
     def try_claim(self, proposal: Any) -> Any:
         stored = self.stored(proposal)

@@ -101,7 +101,7 @@ def test_the_list_has_every_sentence(capsys: pytest.CaptureFixture[str]) -> None
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["nonsense://x"], "known are cassandra:, http:, https:, "),
+        (["nonsense://x"], "expected one of cassandra:, http:, https:, "),
         (["no_such_module:factory"], "cannot be imported"),
         (["memory:", "--only", "G99"], "'G99' is neither a check nor a guarantee"),
         (["memory:", "--accessors", "nothing"], "expected package.module:function"),

@@ -372,9 +372,10 @@ KNOWN = "frequency, countThreshold, timeThreshold"
         ),
         (
             {"countTreshold": 5},
-            "countTreshold is not a setting; known are countThreshold, frequency, timeThreshold",
+            "countTreshold is not a setting; expected one of countThreshold, frequency, "
+            "timeThreshold",
         ),
-        ({"storage": {}}, f"storage is not a setting; known are {KNOWN}"),
+        ({"storage": {}}, f"storage is not a setting; expected one of {KNOWN}"),
         ([], f"the table of settings is of type list; expected one with {KNOWN}"),
         (None, f"the table of settings is of type NoneType; expected one with {KNOWN}"),
     ],

@@ -105,8 +105,8 @@ def test_a_checkpoint_behind_the_end_of_the_range_has_read_it_already() -> None:
 
 def test_a_start_behind_the_end_of_the_range_is_a_mistake() -> None:
     assert said(ConfigurationError, start=180, until=150, partition_ids=["0"]) == (
-        "partition 0: start= is sequence number 180 there and until= is 150; the range ends before "
-        "it begins"
+        "partition 0: start= is sequence number 180 and until= is 150, so the range ends before "
+        "it begins; pass a later until="
     )
     assert planned(start=150, until=150, partition_ids=["0"])[0] == []
     assert "start= is sequence number 200" in said(
@@ -163,8 +163,8 @@ def test_every_partition_needs_a_checkpoint_if_one_is_needed() -> None:
     hub = hub_of(held("0", 100, 200), held("1", 0, 1), held("2", 0, 0), held("3", 5, 9))
     stored = {"0": {"sequence_number": 150}}
     assert said(ConfigurationError, hub=hub, stored=stored, needed=needed) == (
-        "the store has no checkpoint of 'ns/orders/billing' for partition 1, 3, and "
-        "missing='error' is set"
+        "the store has no checkpoint of 'ns/orders/billing' for partition 1, 3, which "
+        "missing='error' requires; set missing='start' to begin at the start position"
     )
     stored = {id_: {"sequence_number": 0} for id_ in "13"} | stored
     assert planned(hub, stored, needed=needed, settings=GO_ON)[0] == [("0", 151, 200), ("3", 5, 9)]
@@ -201,9 +201,10 @@ def test_a_position_of_a_partition_that_is_not_read_is_refused() -> None:
 
 def test_a_partition_without_a_position_is_refused() -> None:
     assert said(ConfigurationError, start={"0": 100}) == (
-        "start names no position of partition 3; name it, or pass in partition_ids the ones to read"
+        "start has no position for partition 3; add one, or pass the partitions to read as "
+        "partition_ids="
     )
-    assert said(ConfigurationError, until={"0": 100}).startswith("until names no position")
+    assert said(ConfigurationError, until={"0": 100}).startswith("until has no position")
 
 
 def test_what_is_no_position_is_refused_with_what_is_expected() -> None:

@@ -243,7 +243,7 @@ def test_a_batch_that_is_confirmed_too_late_is_counted(
     ("change", "sentence"),
     [
         ({"eventhub_name": "missing"}, "has no event hub 'missing'"),
-        ({"partition": "9"}, "does not have a partition that a row names"),
+        ({"partition": "9"}, "a row names a partition that"),
         ({"token": True}, "right to send"),
     ],
 )

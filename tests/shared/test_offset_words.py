@@ -152,7 +152,7 @@ def test_the_spark_source_names_its_own_word(word: OffsetWord) -> None:
     if word.text in ("earliest", "latest"):
         assert parse_one_position(options, "startingPosition", "earliest") == ENDS[word.meaning]
         return
-    name = {Meaning.START: "is called earliest", Meaning.END: "is called latest"}
+    name = {Meaning.START: "expected earliest, which", Meaning.END: "expected latest, which"}
     with pytest.raises(ConfigurationError, match=name.get(word.meaning, "startingPosition")):
         parse_one_position(options, "startingPosition", "earliest")
 

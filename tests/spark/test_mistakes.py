@@ -81,7 +81,7 @@ SOURCE = [
     ),
     Mistake(
         {"connectionString": ""},
-        "the option connectionString is missing; or use fullyQualifiedNamespace, eventHubName,",
+        "the option connectionString is missing; set it, or fullyQualifiedNamespace, eventHubName,",
     ),
     Mistake(
         {"connectionString": f"SharedAccessKey={SECRET}"},
@@ -103,7 +103,10 @@ SOURCE = [
         {"startingPosition": "yesterday"},
         "startingPosition is 'yesterday'; expected a time in ISO 8601, such as",
     ),
-    Mistake({"startingPosition": "-1"}, "startingPosition is '-1', which is called earliest here"),
+    Mistake(
+        {"startingPosition": "-1"},
+        "startingPosition is '-1'; expected earliest, which means the same",
+    ),
     Mistake(
         {"startingPositions": OTHER_HUB.to_connector()},
         'startingPositions, key \'{"ehName":"payments","partitionId":0}\': ehName must be',
@@ -141,7 +144,7 @@ NETWORK = [
     ),
     Mistake(
         {"httpProxy": "http://proxy:3128", "transportType": "amqp"},
-        "an HTTP proxy needs transportType=AmqpOverWebsocket; with httpProxy, that is the default",
+        "an HTTP proxy needs transportType=AmqpOverWebsocket; leave transportType out, or set this",
     ),
     Mistake(
         {"connectionVerify": "/nowhere/ca.pem"},
@@ -167,7 +170,7 @@ SIGN_IN = [
     ),
     Mistake(
         {"credential": "DefaultAzureCredential"},
-        "with credential the option fullyQualifiedNamespace and eventHubName is missing",
+        "credential also needs the option fullyQualifiedNamespace and eventHubName",
     ),
     Mistake(
         {**NAMED, "credential": SECRET},
@@ -329,7 +332,7 @@ CALLS = [
     ),
     (
         lambda: starting_positions("checkpoints.db", SCOPE, ["0"]),
-        "'checkpoints.db' names no store; known are cassandra:, http:, https:, mariadb:,",
+        "'checkpoints.db' names no store; expected one of cassandra:, http:, https:, mariadb:,",
     ),
     (
         lambda: starting_positions(MemoryCheckpointStore(), SCOPE, hub="orders"),
@@ -337,7 +340,7 @@ CALLS = [
     ),
     (
         lambda: StartingPositions("orders", {"0": NOON}).to_kafka(),
-        "Kafka offsets are sequence numbers, and none is known for partition 0 (time",
+        "the sequence number of partition 0 (time",
     ),
     (
         lambda: StartingPositions.from_connector(OTHER_HUB.to_connector(), "orders"),

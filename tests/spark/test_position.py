@@ -201,7 +201,9 @@ def test_an_entry_that_the_connector_would_ignore_is_an_error(key, complaint):
 
 @pytest.mark.parametrize("parse", [parse_positions, kafka_positions])
 def test_positions_that_are_nested_too_deeply_are_refused(parse):
-    with pytest.raises(ConfigurationError, match="option is not JSON: it is nested too deeply"):
+    with pytest.raises(
+        ConfigurationError, match="option is not JSON: the JSON is nested too deeply"
+    ):
         parse('{"a":' * 100_000, "Orders", "option")
 
 

@@ -68,14 +68,14 @@ def test_the_hub_is_found_in_any_case():
 def test_of_two_topics_that_differ_in_case_the_exact_one_is_meant():
     text = '{"orders":{"0":5},"Orders":{"0":9}}'
     assert parse_progress(text, "Orders") == {"0": 8}
-    with pytest.raises(ConfigurationError, match="hub 'Orders', 'orders'; pass the name"):
+    with pytest.raises(ConfigurationError, match="hub 'Orders', 'orders'; pass one of these names"):
         parse_progress(text, "ORDERS")
 
 
 def test_no_hub_at_all_takes_the_only_one():
     assert parse_progress(KAFKA, None) == {"0": 7, "2": 8, "10": 29}
     assert parse_progress('{"0":5}', None) == {"0": 4}
-    with pytest.raises(ConfigurationError, match="pass the name"):
+    with pytest.raises(ConfigurationError, match="pass one of these names"):
         parse_progress('{"a":{"0":5},"b":{"0":5}}', None)
 
 
@@ -116,7 +116,9 @@ def test_a_source_that_the_query_does_not_have_is_an_error(index):
 
 
 def test_a_source_that_reads_something_else_is_an_error_and_not_no_checkpoint():
-    with pytest.raises(ConfigurationError, match=r"no source .*'other'; its 2 read hub 'hub'"):
+    with pytest.raises(
+        ConfigurationError, match=r"no source .*'other'; its 2 sources read hub 'hub'"
+    ):
         parse_progress(progress_of(CONNECTOR, 3), "other")
     with pytest.raises(ConfigurationError, match="is of hub 'hub', not of hub 'other'"):
         parse_progress(CONNECTOR, "other")

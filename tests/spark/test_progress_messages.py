@@ -97,12 +97,12 @@ def test_what_is_no_name_of_a_hub_is_refused(read: Any) -> None:
 
 def test_progress_that_cannot_be_used_is_told_in_full() -> None:
     assert said({"logOffset": 3}, "hub") == (
-        'the progress is not an offset of an event hub; expected such as {"Orders":{"0":124}} or '
-        '{"0":124}, or a whole StreamingQueryProgress'
+        'the progress is not an offset of an event hub; expected for example {"Orders":{"0":124}} '
+        'or {"0":124}, or a whole StreamingQueryProgress'
     )
     assert said({"hub": {"0": 5}}, "other") == "the progress is of hub 'hub', not of hub 'other'"
     assert said({"a": {"0": 5}, "A": {"0": 5}, "b": {"0": 5}}, None) == (
-        "the progress is of hub 'A', 'a', 'b'; pass the name of one of them, as it is written here"
+        "the progress is of hub 'A', 'a', 'b'; pass one of these names, in the same spelling"
     )
     twice = progress_of(({"hub": {"0": 5}}, None), (3, None), ({"HUB": {"0": 9}}, None))
     assert said(twice, "hub") == (
@@ -112,14 +112,14 @@ def test_progress_that_cannot_be_used_is_told_in_full() -> None:
         "sources 0, 1 of the query all read a hub; choose one, for example source=0"
     )
     assert said(twice, "other") == (
-        "no source of the query reads hub 'other'; its 3 read hub 'HUB', 'hub'"
+        "no source of the query reads hub 'other'; its 3 sources read hub 'HUB', 'hub'"
     )
     assert said(progress_of((3, None))) == (
-        "no source of the query reads a hub; its 1 read no named event hub"
+        "no source of the query reads a hub; its 1 sources read no named event hub"
     )
     for source in (3, -1, "0"):
         assert said(twice, "hub", source=source) == (
-            f"source is {source!r}; the query has 3, counted from 0"
+            f"source is {source!r}; the query has 3 sources, counted from 0"
         )
     assert parse_progress(twice, "hub", source=0) == {"0": 4}
 

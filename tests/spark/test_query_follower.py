@@ -399,7 +399,7 @@ def test_a_query_name_that_nobody_has_is_an_error(follow):
     follower, _ = follow(query_name="count")
     follower.attach(Session(query(name="counts"), query(OTHER, OTHER_RUN)))
     with pytest.raises(
-        ConfigurationError, match=f"no query is named 'count'; there was counts, {OTHER}"
+        ConfigurationError, match=f"no query is named 'count'; the session has run counts, {OTHER}"
     ):
         follower.collect(timeout=LIMIT)
 

@@ -53,7 +53,7 @@ async def later(*args):
         (lambda: StartingPositions("Orders", [BEGIN]), "positions is of type list"),
         (lambda: OffsetRange(0, 0, 3), "partition id, such as '0'"),
         (lambda: OffsetRange("0", "0", "3"), "two sequence numbers"),
-        (lambda: OffsetRange("0", -5, 3), "the smallest is 0"),
+        (lambda: OffsetRange("0", -5, 3), "sequence numbers of at least 0"),
         (lambda: OffsetRange("0", 5, 3), "ends before it begins"),
         (lambda: HubRanges(None, [FIRST]), "eventhub_name is of type NoneType"),
         (lambda: HubRanges("Orders", [("0", 0, 3)]), "a range is of type tuple"),

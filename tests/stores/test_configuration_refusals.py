@@ -30,7 +30,7 @@ def with_(base: dict[str, Any], table: str, **values: Any) -> dict[str, Any]:
 
 def test_two_credentials_are_refused() -> None:
     said = refused(with_(SQL, "sql", password=SECRET), "another")
-    assert said == "there are two credentials: in the mapping, and credential="
+    assert said == "the mapping has a credential, and so has credential=; pass one of them"
 
 
 @pytest.mark.parametrize(
@@ -39,17 +39,17 @@ def test_two_credentials_are_refused() -> None:
         (
             {**MEMORY, "rwTimeout": "5s"},
             {"write_timeout": 6},
-            "write_timeout is given twice: in the mapping and as a keyword argument",
+            "write_timeout is given twice, in the mapping and as a keyword argument; give it once",
         ),
         (
             {**MEMORY, "rwTimeout": "5s", "settings": {"operation_timeout": 6}},
             {},
-            "operation_timeout is given twice: by rwTimeout and in settings",
+            "operation_timeout is given twice, by rwTimeout and in settings; give it once",
         ),
         (
             {**CUSTOM, "namespace": "a", "settings": {"namespace": "b"}},
             {},
-            "namespace is given twice: in settings and also as a key",
+            "namespace is given twice, in settings and also as a key; give it once",
         ),
     ],
 )
@@ -60,7 +60,7 @@ def test_what_is_said_in_two_ways_is_refused(mapping: Any, keywords: Any, said: 
 @pytest.mark.parametrize("name", ["frequency", "countThreshold", "timeThreshold"])
 def test_a_setting_of_the_policy_is_refused_with_its_place(name: str) -> None:
     said = refused({**MEMORY, name: "15s"})
-    assert said == f"{name} belongs to the saving policy, not to the store"
+    assert said == f"{name} is a setting of the saving policy, not of the store; leave it out"
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_a_table_around_the_stores_says_which_to_pass(mapping: Any, said: str) -
 
 def test_a_table_beside_the_stores_keys_is_an_unknown_key() -> None:
     said = refused({**MEMORY, "checkpoints": BLOB})
-    assert said.startswith("checkpoints is not a setting; known are ")
+    assert said.startswith("checkpoints is not a setting; expected one of ")
 
 
 NAMES = [backend.type_name for backend in BACKENDS]
@@ -126,32 +126,34 @@ def test_a_type_that_is_none_lists_those_that_are(mapping: Any, said: str) -> No
     [
         (
             {**MEMORY, "namspace": "x"},
-            "namspace is not a setting; known are namespace, backendType, rwTimeout, create, "
+            "namspace is not a setting; expected one of namespace, backendType, rwTimeout, create, "
             "settings, azureblob, cassandra, sql, redis",
         ),
         (
             {**MEMORY, "BACKENDTYPE": "x"},
-            "BACKENDTYPE is not a setting; known are backendType, namespace, ",
+            "BACKENDTYPE is not a setting; expected one of backendType, namespace, ",
         ),
-        ({**MEMORY, 5: "x"}, "5 is not a setting; known are backendType, "),
+        ({**MEMORY, 5: "x"}, "5 is not a setting; expected one of backendType, "),
         (
             with_(CASSANDRA, "cassandra", clustr="x"),
-            "cassandra.clustr is not a setting; known are cluster, replicationFactor, username, "
+            "cassandra.clustr is not a setting; expected one of cluster, replicationFactor, "
+            "username, "
             "password, datacenter",
         ),
         (
             with_(MEMORY, "azureblob", accountKey=SECRET),
-            "azureblob.accountKey is not a setting; known are account, key, ",
+            "azureblob.accountKey is not a setting; expected one of account, key, ",
         ),
-        (with_(MEMORY, "redis", ulr=SECRET), "redis.ulr is not a setting; known are url, "),
+        (with_(MEMORY, "redis", ulr=SECRET), "redis.ulr is not a setting; expected one of url, "),
         (
             {**MEMORY, "settings": {"write_timout": 5}},
-            "settings.write_timout is not a setting; known are write_timeout, operation_timeout, "
+            "settings.write_timout is not a setting; expected one of write_timeout, "
+            "operation_timeout, "
             "keep_unconfirmed, max_concurrency, on_stale",
         ),
         (
             {**MEMORY, "settings": {"name_case": "lower"}},
-            "settings.name_case is not a setting; known are ",
+            "settings.name_case is not a setting; expected one of ",
         ),
     ],
 )

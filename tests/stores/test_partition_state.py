@@ -178,7 +178,7 @@ def test_a_list_that_shows_the_own_row_teaches_nothing(states: PartitionStates) 
 
 def lose(states: PartitionStates) -> None:
     """Show another owner, as the list of ownerships at the begin of a client's round does."""
-    states.ownerships_listed(SCOPE, [(owned("e2", "thief"), 1.0)], next_change())
+    states.ownerships_listed(SCOPE, [(owned("e2", "other"), 1.0)], next_change())
 
 
 def win(states: PartitionStates, known: PartitionState, proposed: str = "01") -> None:
@@ -194,7 +194,7 @@ def test_a_partition_won_back_in_the_round_that_saw_its_loss_goes_on_where_it_wa
     known = held(states)
     lose(states)
     win(states, known)
-    show(states, row("of the thief", 9))
+    show(states, row("of the new owner", 9))
     assert known.checkpoint.base == "adopted"
     assert known.checkpoint.refuses(8)
 
@@ -205,8 +205,8 @@ def test_a_list_of_a_client_that_proposes_nothing_else_shows_that_it_opens_the_p
     known = held(states)
     lose(states)
     win(states, known, proposed="0")
-    show(states, row("of the thief", 9))
-    assert known.checkpoint == CheckpointGuard("of the thief")
+    show(states, row("of the new owner", 9))
+    assert known.checkpoint == CheckpointGuard("of the new owner")
     show(states, row("another writer's", 12))
     assert known.checkpoint.refuses(11), "only the first list begins anew"
 
@@ -220,7 +220,7 @@ def test_a_partition_won_back_alone_goes_on_where_it_was_when_another_is_opened_
     states.ownerships_listed(SCOPE, [(owned("e3"), 1.0)], next_change())
     states.proposed([proposal(SCOPE, "0"), proposal(SCOPE, "1")])
     known.record_claim(known.lease.won(owned("e4"), "e3"))
-    show(states, row("of the thief", 9))
+    show(states, row("of the new owner", 9))
     assert known.checkpoint.refuses(8)
 
 
@@ -231,8 +231,8 @@ def test_a_partition_won_in_a_later_round_than_its_loss_begins_anew(
     lose(states)  # nothing was claimed after it: the client has closed the partition
     lose(states)
     win(states, known)
-    show(states, row("of the thief", 9))
-    assert known.checkpoint == CheckpointGuard("of the thief")
+    show(states, row("of the new owner", 9))
+    assert known.checkpoint == CheckpointGuard("of the new owner")
 
 
 def test_a_partition_that_the_round_of_its_loss_did_not_win_begins_anew(
@@ -242,8 +242,8 @@ def test_a_partition_that_the_round_of_its_loss_did_not_win_begins_anew(
     lose(states)
     states.proposed([proposal(SCOPE, "1")])
     win(states, known)
-    show(states, row("of the thief", 9))
-    assert known.checkpoint == CheckpointGuard("of the thief")
+    show(states, row("of the new owner", 9))
+    assert known.checkpoint == CheckpointGuard("of the new owner")
 
 
 def test_a_partition_whose_claim_was_refused_is_still_open(states: PartitionStates) -> None:
@@ -253,7 +253,7 @@ def test_a_partition_whose_claim_was_refused_is_still_open(states: PartitionStat
     states.proposed([proposal(SCOPE, "0")])
     lose(states)
     win(states, known)
-    show(states, row("of the thief", 9))
+    show(states, row("of the new owner", 9))
     assert known.checkpoint.refuses(8)
 
 

@@ -75,13 +75,13 @@ def test_a_start_takes_a_round_for_each_partition_of_a_consumer(strategy, consum
 def test_greedy_reads_at_once_and_hands_over_while_balanced_leaves_partitions_unread() -> None:
     greedy, balanced = run(SMALL), run(replace(SMALL, strategy="balanced"))
     assert greedy.longest_gap < 4 < balanced.mean_gap
-    assert greedy.steals == greedy.hand_overs > 40
+    assert greedy.takeovers == greedy.hand_overs > 40
     assert balanced.hand_overs == 0
 
 
 def test_partitions_of_a_killed_consumer_are_unread_until_they_expire() -> None:
     outcome = run(replace(SMALL, scenario="fail-10%"))
-    assert outcome.hand_overs - outcome.steals in (6, 7)  # those of the one that was killed
+    assert outcome.hand_overs - outcome.takeovers in (6, 7)  # those of the one that was killed
     assert 48 < outcome.longest_gap < 60 + 2 * LONGEST_INTERVAL
 
 
@@ -108,7 +108,7 @@ def test_a_start_with_hand_over_takes_little_longer_and_takes_from_nobody(
     assert plain.balanced_after is not None
     assert handed.balanced_after is not None
     assert handed.balanced_after < 1.5 * plain.balanced_after
-    assert (handed.steals, handed.late_hand_overs, handed.is_read_once) == (0, 0, True)
+    assert (handed.takeovers, handed.late_hand_overs, handed.is_read_once) == (0, 0, True)
     # No partition moves twice.
     assert handed.hand_overs == plain.hand_overs == partitions - partitions // consumers
 
@@ -119,19 +119,19 @@ def test_a_partition_that_is_handed_over_pauses_for_a_round_of_the_client_that_a
     assert outcome.longest_gap < OPEN_BY
 
 
-def test_a_group_with_hand_over_lists_wishes_in_each_round_and_writes_none() -> None:
+def test_a_group_with_hand_over_lists_requests_in_each_round_and_writes_none() -> None:
     steady = run(replace(HANDED, hands_over=True, lasting=60.0)).steady
     # Each consumer, once in a round of 1.1 s on average.
-    for kind in ("list", "list wishes", "claim"):
+    for kind in ("list", "list hand-over requests", "claim"):
         assert steady[kind] == pytest.approx(8 / 1.1, rel=0.1)
-    assert steady["claim wishes"] < 0.2
+    assert steady["claim hand-over requests"] < 0.2
 
 
 @pytest.mark.parametrize("consumers", [2, 8])
 def test_slow_rounds_move_no_group_of_partitions_from_consumer_to_consumer(consumers: int) -> None:
     """The first consumer opens all links and comes late, so its ownerships expire."""
     outcome = run(replace(HANDED, consumers=consumers, hands_over=True, load=25.0))
-    assert outcome.steals > 0
+    assert outcome.takeovers > 0
     assert outcome.balanced_after is not None
     assert outcome.is_read_once
     # At most once as a whole, and then one by one: without end before.

@@ -24,7 +24,7 @@ UNUSED: dict[type, str] = {
 
 
 class NothingRanError(ConfigurationError):
-    """A call returned what it should have done, and nothing uses that: it would at every call."""
+    """A call returned work instead of doing it, and nothing does that work."""
 
 
 def is_generator_function(function: object) -> bool:
@@ -55,7 +55,7 @@ def require_runs(name: str, function: object, expected: str = "a function withou
     """
     if is_generator_function(function):
         raise ConfigurationError(
-            f"{name} has a yield, so that calling it runs nothing; expected {expected}"
+            f"{name} has a yield, so calling it runs nothing; expected {expected}"
         )
 
 
@@ -73,7 +73,7 @@ def require_ran(function: Callable[..., Any], result: object) -> None:
                 result.close()  # avoids the warning that it was never awaited
             raise NothingRanError(
                 f"{quoted(getattr(function, '__qualname__', function))} returned {name}, which "
-                "nothing runs; expected a function that has done its work when it returns"
+                "nothing runs; expected a function whose work is done when it returns"
             )
 
 

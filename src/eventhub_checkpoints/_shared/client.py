@@ -53,7 +53,7 @@ BUSY = (408, 429)
 
 
 class Failure(Enum):
-    """What an error of the client says of the hub."""
+    """What an error of the client says about the hub."""
 
     REFUSED = auto()
     """It answers, or a proxy does, and the same request would be refused again."""
@@ -176,8 +176,8 @@ def refused_connection(error: Exception, scope: Scope, right: str) -> str | None
 
 
 POSITION_GONE = (
-    "was it deleted and created again? Then its checkpoints belong to the old one: reset them, or "
-    "start from 'earliest'"
+    "was the hub deleted and created again? Then its checkpoints belong to the old hub: reset "
+    "them, or start from 'earliest'"
 )
 
 OWN_GROUP = (

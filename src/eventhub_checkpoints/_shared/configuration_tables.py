@@ -35,7 +35,9 @@ def check_names(path: str, table: Iterable[object], known: Iterable[str]) -> Non
     for name in table:
         if name not in names:
             listed = ", ".join(nearest_first(str(name), names))
-            raise ConfigurationError(f"{joined(path, name)} is not a setting; known are {listed}")
+            raise ConfigurationError(
+                f"{joined(path, name)} is not a setting; expected one of {listed}"
+            )
 
 
 def joined(path: str, name: object) -> str:

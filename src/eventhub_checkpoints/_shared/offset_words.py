@@ -87,7 +87,7 @@ BY_TEXT: Mapping[object, OffsetWord] = {word.text: word for word in OFFSET_WORDS
 
 
 def meaning_of(offset: object) -> Meaning | None:
-    """Return what a word stands for; None if it is no word of the table, and so an offset."""
+    """Return what a word stands for; None if the table lacks it, so that it is an offset."""
     word = BY_TEXT.get(offset) if isinstance(offset, str) else None
     return None if word is None else word.meaning
 

@@ -15,7 +15,7 @@ def parse_time(text: object, name: str = "the time") -> datetime:
     """Parse a time in ISO 8601; one without an offset is UTC.
 
     Args:
-        text: of any type, where JSON may hold something else than a string.
+        text: a string; any other type is refused, because it may come from JSON.
         name: what it is, for the error.
 
     Returns:

@@ -121,7 +121,7 @@ class Workers:
         return random.choice(self._workers) if len(self._workers) >= MOST_WORKERS else None
 
     def forget(self) -> None:
-        """Drop all threads: a forked process has none of its parent's."""
+        """Drop all threads: a forked process does not have the threads of its parent."""
         self._workers: list[Worker] = []
         self.process = object()
 

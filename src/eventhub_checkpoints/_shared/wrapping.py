@@ -22,7 +22,7 @@ def innermost(store: object) -> Any:
 def declares(store: object, name: str) -> bool:
     """Return whether a store declares something, such as `forward_only`.
 
-    A wrapper that declares nothing is as the store that it wraps.
+    If a wrapper does not declare it, the declaration of the wrapped store counts.
     """
     declared = (getattr(layer, name, None) for layer in layers(store))
     return next((value for value in declared if value is not None), False) is True
@@ -37,6 +37,6 @@ def require_wrappable(outer: object, store: object) -> None:
     if declares(store, "is_outermost"):
         outer, inner = type(outer).__name__, type(store).__name__
         raise ConfigurationError(
-            f"a {inner} has to be the outermost store: {inner}({outer}(store)), not "
+            f"a {inner} must be the outermost store: write {inner}({outer}(store)), not "
             f"{outer}({inner}(store))"
         )

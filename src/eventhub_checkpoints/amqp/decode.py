@@ -117,7 +117,7 @@ def _check_depth(depth: int) -> None:
 
 def _check_end(at: int, end: int) -> None:
     if at != end:
-        raise CodecError(f"a compound value ends at offset {at}, its size says {end}")
+        raise CodecError(f"a compound value ends at offset {at}, but its size says {end}")
 
 
 _SCALARS: dict[int, Read] = {
@@ -233,7 +233,7 @@ class Decoder:
         def read(buffer: Buffer, at: int, depth: int) -> tuple[dict[Value, Value], int]:
             count, at, end = _compound(buffer, at, width, depth)
             if count > end - at or count % 2:
-                raise CodecError(f"a map of {count} items in {end - at} bytes is impossible")
+                raise CodecError(f"a map of {count} items cannot fit into {end - at} bytes")
             pairs: dict[Value, Value] = {}
             for _ in range(count // 2):
                 key, at = self._value(buffer, at, depth + 1)

@@ -91,7 +91,7 @@ def _small(short: int, full: int, form: str, low: int, high: int, zero: int | No
 
 def _code_point(value: str) -> bytes:
     if len(value) != 1:
-        raise CodecError(f"an AMQP char is one character, not {value!r}")
+        raise CodecError(f"an AMQP char must be one character, not {value!r}")
     return struct.pack(">I", ord(value))
 
 

@@ -64,7 +64,7 @@ class Composite:
             CodecError: there are more fields than the composite has, or one has a wrong type.
         """
         if not isinstance(values, list) or len(values) > len(cls.layout):
-            raise CodecError(f"{cls.__name__} is a list of at most {len(cls.layout)} fields")
+            raise CodecError(f"{cls.__name__} must be a list of at most {len(cls.layout)} fields")
         present = {}
         for (name, kind), value in zip(cls.layout, values, strict=False):
             if value is not None:

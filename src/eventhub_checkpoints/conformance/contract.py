@@ -19,7 +19,7 @@ GUARANTEES = {
     "G3": "no checkpoint goes back",
     "G4": "saved never passes processed",
     "G5": "one bad record harms nobody",
-    "G6": "clock skew steals nothing",
+    "G6": "clock skew causes no takeover",
     "G7": "the same bytes",
     "G8": "release is calm",
     "G9": "nothing shared",

@@ -99,7 +99,7 @@ def read_bodies(events: object) -> list[bytes]:
     """Return the bodies of events as bytes; strings are encoded as UTF-8."""
     # A single body is iterable too, but byte by byte.
     if isinstance(events, (str, *_BODY_TYPES)) or not isinstance(events, Iterable):
-        raise ValueError(f"events is a list of bodies, not one {type(events).__name__}")
+        raise ValueError(f"events must be a list of bodies, not one {type(events).__name__}")
     return [_body(event) for event in events]
 
 
@@ -108,7 +108,7 @@ def _body(event: object) -> bytes:
         return event.encode()
     if isinstance(event, _BODY_TYPES):
         return bytes(event)
-    raise ValueError(f"a body is bytes or a string, not {type(event).__name__}")
+    raise ValueError(f"a body must be bytes or a string, not {type(event).__name__}")
 
 
 def read_time(time: object) -> Timestamp:

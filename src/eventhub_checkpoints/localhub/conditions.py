@@ -76,7 +76,7 @@ def bad_filter(text: str) -> Error:
 
 
 def too_many_readers(limit: int, names: list[str]) -> Error:
-    """Return the error for one reader without an epoch too many."""
+    """Return the error for a reader without an epoch that exceeds the limit."""
     return Error(
         condition="amqp:resource-limit-exceeded",
         description=(

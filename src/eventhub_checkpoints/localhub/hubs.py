@@ -36,7 +36,7 @@ class PartitionLog:
     Offsets are byte positions: the first is 0, each next one is larger by the event's size.
 
     Args:
-        is_replicated: see below.
+        is_replicated: whether the hub is geo-replicated at first.
 
     Attributes:
         first: sequence number of the first retained event.
@@ -171,7 +171,7 @@ class Hub:
         if before + count > arguments.MAX_PARTITIONS:
             raise ValueError(
                 f"hub {quoted(self.name)} has {before} partitions and cannot get {count} more: "
-                f"it holds at most {arguments.MAX_PARTITIONS}"
+                f"a hub has at most {arguments.MAX_PARTITIONS}"
             )
         self.partitions.extend(PartitionLog(self._is_replicated) for _ in range(count))
         return self.partition_ids[before:]
@@ -186,7 +186,7 @@ class Hub:
         """Find a partition.
 
         Raises:
-            RefusedError: there is none with this id.
+            RefusedError: the hub has no partition with this id.
         """
         if partition_id not in self.partition_ids:
             raise RefusedError(bad_partition(len(self.partitions)))
@@ -262,7 +262,7 @@ class Hubs:
         """Find a hub.
 
         Raises:
-            RefusedError: there is none with this name.
+            RefusedError: no hub has this name.
         """
         hub = self._hubs.get(name.lower()) if isinstance(name, str) else None
         if hub is None:
@@ -277,7 +277,7 @@ class Hubs:
         """
         arguments.check_hub(name, partitions)
         if name.lower() in self._hubs:
-            raise ValueError(f"hub {quoted(name)} exists; `recreate` empties it")
+            raise ValueError(f"hub {quoted(name)} exists already; call recreate() to empty it")
         # A hub that is created again within a millisecond can be told from the one before.
         self._created_at = max(now(), self._created_at + 1)
         created_at = Timestamp(self._created_at)

@@ -73,8 +73,8 @@ class LocalHub:
     """Local Event Hubs namespace for experiments and tests; never for production.
 
     It keeps events in memory and admits every client, whatever its key, unless `accept_keys` names
-    the keys. Use it as a context
-    manager, or call `start` and `stop`. Every other method may be called from any thread.
+    the keys. Use it as a context manager, or call `start` and `stop`. Every other method may be
+    called from any thread.
 
     A hub or partition that does not exist raises `LookupError`, an invalid argument `ValueError`,
     and a hub that is not running `RuntimeError`.
@@ -195,7 +195,7 @@ class LocalHub:
             RuntimeError: the hub does not run with TLS.
         """
         if self._authority is None:
-            raise RuntimeError("there is no certificate: the local hub does not run with TLS")
+            raise RuntimeError("the local hub has no certificate: create it with tls=True")
         return self._authority.ca_file
 
     def connection_string(self, hub: str) -> str:
@@ -211,7 +211,7 @@ class LocalHub:
         self._call(lambda server: server.find(hub))
         if self.tls and self.port != _AMQPS_PORT:
             raise RuntimeError(
-                f"with TLS a connection string always means port {_AMQPS_PORT}, and the local "
+                f"with TLS a connection string always means port {_AMQPS_PORT}, but the local "
                 f"hub is on {self.port}: use client_arguments, or port={_AMQPS_PORT}"
             )
         emulator = "" if self.tls else "UseDevelopmentEmulator=true;"

@@ -184,7 +184,7 @@ class Server:
         """Find a hub for a caller of the Python API.
 
         Raises:
-            LookupError: there is none with this name.
+            LookupError: no hub has this name.
         """
         try:
             return self.hubs.find(hub)

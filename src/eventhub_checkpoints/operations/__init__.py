@@ -9,7 +9,7 @@ Decisions are pure functions of what was read; stores and hubs are the synchrono
 - `positions`: stored positions, and the files for them. `reset`: the plan of a reset; `restore`:
   that of an undo. `change`: stores positions, also under running consumers.
 - `peek`: the events around a checkpoint or a time.
-- `dead_letters`: letters of a sink, and sending them back.
+- `dead_letters`: dead letters of a sink, and sending them back.
 - `doctor`: findings about a group. `examination`: the facts that they are found in. `fixes`: what
   mends them. `cost`: prices of requests and servers.
 - `transfer`: the rule of what is copied, for import, copy, mirror and migrate. `mirror`: copies of

@@ -7,7 +7,7 @@ Decisions, without I/O:
   and which partitions a client holds.
 - `stall`: whether a partition has stalled, and where it hangs.
 - `start_position`: where a partition starts, and positions that the hub does not have.
-- `handover`: who asks for a partition, who answers, and when a wish is over.
+- `handover`: who asks for a partition, who answers, and when a request ends.
 - `options`: the options of an EventProcessor. `statistics`: what `stats()` returns.
 
 In `_async` (edited) and `_sync` (derived):

@@ -1,15 +1,17 @@
-"""Rule of the graceful hand-over: who asks, who answers, and when a wish is over.
+"""Rule of the graceful hand-over: who asks, who answers, and when a request ends.
 
-A consumer that wants a partition of a live owner leaves a *wish* instead of taking it. The owner
-that finds the wish stops receiving, drains, saves and releases; then the consumer that asked claims
-the released partition. A wish is a row like an ownership, in a scope of its own; its owner id names
-who asks whom. No I/O, no clock: times are numbers, in seconds since the epoch.
+A consumer that wants a partition of a live owner writes a *hand-over request* instead of taking the
+partition over. The owner that finds the request stops receiving, drains, saves and releases; then
+the consumer that asked claims the released partition. A request is a row like an ownership, in a
+scope of its own; its owner id names who asks whom. No I/O, no clock: times are numbers, in seconds
+since the epoch.
 
-A wish is *open* for `expires_after` seconds. Meanwhile nobody but the client that asked claims the
-partition, if its owner has released it or has gone. After that, for as long again, the wish is
-*overdue*: who asked may take the partition from an owner that has not answered. Then it is *void*.
-It is *spent* once a list has shown the partition with an owner other than the one that was asked.
-Wishes that are spent or void are withdrawn: their rows are released, as those of ownerships are.
+A request is *open* for `expires_after` seconds. Meanwhile, if the owner has released the partition
+or is gone, only the client that asked claims it. After that, for as long again, the request is
+*overdue*: the client that asked may take the partition over from an owner that has not answered.
+Then the request is *void*. It is *spent* once a list has shown the partition with an owner other
+than the one that was asked.
+Requests that are spent or void are withdrawn: their rows are released, as those of ownerships are.
 """
 
 import math
@@ -34,11 +36,13 @@ class Answer(Enum):
     """What becomes of the claim of one partition.
 
     Attributes:
-        CLAIM: it is claimed, as it would be without this rule.
-        KEEP: it is renewed, and the client is not told, so that it closes the partition.
-        RELEASE: it is released: the client has closed it, but its release did not reach the store.
-        ASK: a wish is left for its owner; it is not claimed.
-        WAIT: nothing is written; it is not claimed.
+        CLAIM: the partition is claimed, as it would be without this rule.
+        KEEP: the ownership is renewed, but the client's result lacks the partition, so that the
+            client closes it.
+        RELEASE: the partition is released: the client has closed it, but its release did not reach
+            the store.
+        ASK: a request is written for the owner; the partition is not claimed.
+        WAIT: nothing is written, and the partition is not claimed.
     """
 
     CLAIM = auto()
@@ -48,30 +52,30 @@ class Answer(Enum):
     WAIT = auto()
 
 
-class Wish(NamedTuple):
+class HandoverRequest(NamedTuple):
     """Request of one client for a partition of another."""
 
-    asker: str
+    requester: str
     owner: str
     made_at: float
     etag: str | None = None
 
     @staticmethod
-    def from_row(row: Mapping[str, Any]) -> "Wish | None":
-        """Read the row of a wish; None if it is not one."""
-        asker, arrow, owner = str(row.get("owner_id") or "").partition(ARROW)
-        if not arrow or not asker or not owner:
+    def from_row(row: Mapping[str, Any]) -> "HandoverRequest | None":
+        """Read the row of a request; None if it is not one."""
+        requester, arrow, owner = str(row.get("owner_id") or "").partition(ARROW)
+        if not arrow or not requester or not owner:
             return None
-        return Wish(asker, owner, float(row["last_modified_time"]), row.get("etag"))
+        return HandoverRequest(requester, owner, float(row["last_modified_time"]), row.get("etag"))
 
     @staticmethod
     def withdrawal(scope: Scope, partition_id: str, etag: str | None) -> dict[str, Any]:
-        """Return the row to claim for the end of a wish: the release of it.
+        """Return the row to claim to withdraw a request: the release of its row.
 
         Args:
-            scope: of wishes.
+            scope: of requests.
             partition_id: which partition was asked for.
-            etag: of the row that it replaces.
+            etag: of the stored row.
         """
         row = {**scope.as_dict(), "partition_id": partition_id, "owner_id": RELEASED}
         return row if etag is None else {**row, "etag": etag}
@@ -80,18 +84,21 @@ class Wish(NamedTuple):
     def row(
         claim: Mapping[str, Any], consumer_group: str, owner: str, etag: str | None
     ) -> dict[str, Any]:
-        """Return the row to claim for a wish: the claim of a partition, put as a request.
+        """Return the row to claim for a request, made from the claim of the partition.
 
         Args:
             claim: the claim that the client has proposed.
-            consumer_group: of wishes.
-            owner: who is asked.
-            etag: of the row that it replaces; None: there is none.
+            consumer_group: of requests.
+            owner: the client that is asked.
+            etag: of the stored request that is replaced; None if the partition has no request.
         """
-        wish = dict(claim)
-        wish |= {"consumer_group": consumer_group, "owner_id": f"{claim['owner_id']}{ARROW}{owner}"}
-        wish.pop("etag", None)
-        return wish if etag is None else {**wish, "etag": etag}
+        request = dict(claim)
+        request |= {
+            "consumer_group": consumer_group,
+            "owner_id": f"{claim['owner_id']}{ARROW}{owner}",
+        }
+        request.pop("etag", None)
+        return request if etag is None else {**request, "etag": etag}
 
 
 @dataclass
@@ -99,33 +106,32 @@ class Departure:
     """Partition that this client hands over.
 
     Attributes:
-        asker: the client that has asked for it.
-        until: end of the wish.
+        requester: the client that has asked for it.
+        until: end of the request.
         is_closed: whether the client has closed the partition and asked for its release.
     """
 
-    asker: str
+    requester: str
     until: float
     is_closed: bool = False
 
 
 @dataclass
 class GroupHandover:
-    """What one client knows of the wishes in its consumer group.
+    """What one client knows of the requests in its consumer group.
 
     Args:
         expires_after: seconds after which the client takes an ownership that was not renewed; also
-            the time that an owner has to answer a wish.
+            the time that an owner has to answer a request.
 
     Attributes:
         me: owner id of this client; empty before its first claim.
         departures: partitions that it hands over.
         released: partitions that the client has released since it last proposed to claim them.
-        asking: partitions of whose wishes this client is the last writer, as far as it knows.
-        over: wishes that the last list has shown and nobody needs any more, for this client to
-            withdraw: its own that are spent or void, and void ones for what it owns. The etag of
-            each, by partition.
-        left: the owner id under which this client asks for nothing any more; None: there is none.
+        asking: partitions of whose requests this client is the last writer, as far as it knows.
+        over: requests in the last list that this client has to withdraw: its own that are spent or
+            void, and void ones for partitions that it owns. The etag of each, by partition.
+        left: the owner id under which this client has stopped asking; None if it still asks.
     """
 
     expires_after: float
@@ -136,7 +142,7 @@ class GroupHandover:
     over: dict[str, str | None] = field(default_factory=dict)
     left: str | None = None
     _owners: dict[str, tuple[str, float]] = field(default_factory=dict)
-    _wishes: dict[str, Wish] | None = field(default_factory=dict)
+    _requests: dict[str, HandoverRequest] | None = field(default_factory=dict)
     _etags: dict[str, str | None] = field(default_factory=dict)
     _spent: dict[str, str | None] = field(default_factory=dict)
     _listed_at: float = math.inf
@@ -147,22 +153,24 @@ class GroupHandover:
     def listed(
         self,
         rows: Iterable[Mapping[str, Any]],
-        wishes: Iterable[Mapping[str, Any]] | None,
+        requests: Iterable[Mapping[str, Any]] | None,
         now: float,
     ) -> list[dict[str, Any]]:
-        """Record lists of ownerships and wishes; return the ownerships that the client is to see.
+        """Record lists of ownerships and requests; return the ownerships that the client is to see.
 
-        A partition that is asked for counts as that of the client that asked, for all but its live
-        owner, also after it was released or has expired. So each client asks for as many as it
-        would take, no two ask for the same, who asked gets what was released for it, and whoever
-        finds an owner gone shares its partitions with the others that have asked.
+        To every client but its live owner, a partition that is asked for is shown as that of the
+        client that asked, also after it was released or its ownership has expired. So each client
+        asks for as many partitions as it would take over, no two ask for the same one, a client
+        that asked gets what was released for it, and a client that finds an owner gone shares the
+        owner's partitions with the others that have asked.
 
-        What is the client's own by the store counts as its own, also if it has expired.
+        A partition that the client owns in the store is shown as its own, also if the ownership has
+        expired.
 
         Args:
             rows: the ownerships.
-            wishes: the rows of wishes; None: they could not be read. Nobody is asked then, and
-                nothing is handed over that is not being handed over already.
+            requests: the rows of requests; None if they could not be read. Then nobody is asked,
+                and no hand-over begins.
             now: the time.
         """
         known = [dict(row) for row in rows]
@@ -171,9 +179,9 @@ class GroupHandover:
             row["partition_id"]: (row.get("owner_id") or RELEASED, float(row["last_modified_time"]))
             for row in known
         }
-        self._wishes, self.over = None, {}
-        if wishes is not None:
-            self._read_wishes([dict(row) for row in wishes], now)
+        self._requests, self.over = None, {}
+        if requests is not None:
+            self._read_requests([dict(row) for row in requests], now)
         self._follow_departures(now)
         for row in known:
             owner = self._shown_owner(row["partition_id"], now)
@@ -185,12 +193,12 @@ class GroupHandover:
         return known
 
     def _be_patient(self, now: float) -> None:
-        """Set the age from which an ownership or a wish of others has expired.
+        """Set the age from which an ownership or a request of others has expired.
 
         A client that is late itself, as on a machine that is overloaded or was suspended, cannot
-        tell who is late from who is gone. If it took all that seems to have expired, it would be
-        busy with that, come late, and lose it in the same way: partitions would go from one client
-        to the next as a whole.
+        tell an owner that is late from one that is gone. If it took over everything that seems to
+        have expired, the work would make it late again, and it would lose all of it in the same
+        way: all partitions would pass from one client to the next.
         """
         delay, self._listed_at = now - self._listed_at, now
         if now >= self._late_until:
@@ -201,23 +209,27 @@ class GroupHandover:
         remembered = min(LATENESS * self._longest_delay, MOST_PATIENT * self.expires_after)
         self._patience = max(self.expires_after, LATENESS * delay, remembered)
 
-    def _read_wishes(self, rows: list[dict[str, Any]], now: float) -> None:
+    def _read_requests(self, rows: list[dict[str, Any]], now: float) -> None:
         self._etags = {row["partition_id"]: row.get("etag") for row in rows}
-        wishes = {row["partition_id"]: Wish.from_row(row) for row in rows}
-        self._wishes = {}
-        self.asking = {key for key, wish in wishes.items() if wish and wish.asker == self.me}
-        for partition_id, wish in wishes.items():
-            if wish is None:
+        requests = {row["partition_id"]: HandoverRequest.from_row(row) for row in rows}
+        self._requests = {}
+        self.asking = {
+            key for key, request in requests.items() if request and request.requester == self.me
+        }
+        for partition_id, request in requests.items():
+            if request is None:
                 continue
             owner = self._stored_owner(partition_id)
-            if owner not in (RELEASED, wish.owner):
-                self._spent[partition_id] = wish.etag
-            is_spent = self._spent.get(partition_id, "") == wish.etag
+            if owner not in (RELEASED, request.owner):
+                self._spent[partition_id] = request.etag
+            is_spent = self._spent.get(partition_id, "") == request.etag
             if not is_spent:
-                self._wishes[partition_id] = wish
-            is_void = not (self._is_open(wish, now) or self._is_overdue(wish, now))
-            if (is_spent and self.me == wish.asker) or (is_void and self.me in (wish.asker, owner)):
-                self.over[partition_id] = wish.etag
+                self._requests[partition_id] = request
+            is_void = not (self._is_open(request, now) or self._is_overdue(request, now))
+            if (is_spent and self.me == request.requester) or (
+                is_void and self.me in (request.requester, owner)
+            ):
+                self.over[partition_id] = request.etag
 
     def _follow_departures(self, now: float) -> None:
         for partition_id, departure in list(self.departures.items()):
@@ -228,28 +240,30 @@ class GroupHandover:
         return self._owners.get(partition_id, (RELEASED, 0.0))[0]
 
     def _live_owner(self, partition_id: str, now: float) -> str:
-        """Return who holds a partition; nobody if its ownership has expired."""
+        """Return the owner of a partition; `RELEASED` if the ownership has expired."""
         owner, modified = self._owners.get(partition_id, (RELEASED, -math.inf))
         return RELEASED if modified + self._patience < now else owner
 
-    def _wish(self, partition_id: str) -> Wish | None:
-        return (self._wishes or {}).get(partition_id)
+    def _request(self, partition_id: str) -> HandoverRequest | None:
+        return (self._requests or {}).get(partition_id)
 
-    def _is_open(self, wish: Wish, now: float) -> bool:
-        return now < wish.made_at + self._patience
+    def _is_open(self, request: HandoverRequest, now: float) -> bool:
+        return now < request.made_at + self._patience
 
-    def _is_overdue(self, wish: Wish, now: float) -> bool:
-        return 0 <= now - wish.made_at - self._patience < self.expires_after
+    def _is_overdue(self, request: HandoverRequest, now: float) -> bool:
+        return 0 <= now - request.made_at - self._patience < self.expires_after
 
     def _shown_owner(self, partition_id: str, now: float) -> str:
-        """Return whose a partition is in the eyes of the client; nobody's: it may be claimed."""
+        """Return the owner that the client is shown; `RELEASED` if it may claim the partition."""
         if self._stored_owner(partition_id) == self.me:
             return self.me
-        live, wish = self._live_owner(partition_id, now), self._wish(partition_id)
-        if wish is None:
+        live, request = self._live_owner(partition_id, now), self._request(partition_id)
+        if request is None:
             return live
-        is_taken = wish.asker == self.me and self._is_overdue(wish, now) and live != RELEASED
-        return wish.asker if is_taken or self._is_open(wish, now) else live
+        is_taken = (
+            request.requester == self.me and self._is_overdue(request, now) and live != RELEASED
+        )
+        return request.requester if is_taken or self._is_open(request, now) else live
 
     def answer(self, partition_id: str, claimant: str, now: float) -> Answer:
         """Decide what becomes of a claim that the client proposes, by the latest lists.
@@ -262,36 +276,40 @@ class GroupHandover:
         self.released.discard(partition_id)
         if self._stored_owner(partition_id) == claimant:
             return self._answer_of_owner(partition_id, now)
-        owner, wish = self._live_owner(partition_id, now), self._wish(partition_id)
-        is_open = wish is not None and self._is_open(wish, now)
-        is_own = wish is not None and wish.asker == claimant
+        owner, request = self._live_owner(partition_id, now), self._request(partition_id)
+        is_open = request is not None and self._is_open(request, now)
+        is_own = request is not None and request.requester == claimant
         if partition_id not in self._owners or (owner == RELEASED and (is_own or not is_open)):
             return Answer.CLAIM
-        if self._wishes is None or is_open:
+        if self._requests is None or is_open:
             return Answer.WAIT
-        if wish is not None and is_own and self._is_overdue(wish, now):
+        if request is not None and is_own and self._is_overdue(request, now):
             return Answer.CLAIM
         return Answer.WAIT if claimant == self.left else Answer.ASK
 
     def _answer_of_owner(self, partition_id: str, now: float) -> Answer:
-        departure, wish = self.departures.get(partition_id), self._wish(partition_id)
+        departure, request = self.departures.get(partition_id), self._request(partition_id)
         if departure is not None and now < departure.until:
             return Answer.RELEASE if departure.is_closed else Answer.KEEP
-        # Not by the patience of this client: whoever asked may be punctual.
-        if wish is None or wish.asker == wish.owner or now >= wish.made_at + self.expires_after:
+        # Without the patience of this client: the client that asked may be punctual.
+        if (
+            request is None
+            or request.requester == request.owner
+            or now >= request.made_at + self.expires_after
+        ):
             return Answer.CLAIM
-        until = wish.made_at + self.expires_after
-        self.departures[partition_id] = Departure(wish.asker, until)
+        until = request.made_at + self.expires_after
+        self.departures[partition_id] = Departure(request.requester, until)
         return Answer.KEEP
 
     def asked(self, partition_id: str) -> tuple[str, str | None]:
-        """Return who has to be asked for a partition, and the etag of the wish to replace."""
+        """Record that a partition is asked for; return its owner and the etag of its request."""
         self.asking.add(partition_id)
         self.over.pop(partition_id, None)
         return self._stored_owner(partition_id), self._etags.get(partition_id)
 
     def withdrawn(self) -> dict[str, str | None]:
-        """Return the wishes that are over, and forget them: the etag of each, by partition."""
+        """Return the requests to withdraw, and forget them: the etag of each, by partition."""
         over, self.over = self.over, {}
         return over
 

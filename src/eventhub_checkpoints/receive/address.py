@@ -19,8 +19,8 @@ class PartitionProperties:
     """Properties of a partition at one moment.
 
     Attributes:
-        first_sequence_number: of the first retained event; equal to `next_sequence_number` where
-            there is none.
+        first_sequence_number: of the first retained event; equal to `next_sequence_number` if no
+            event is retained.
         next_sequence_number: of the next event to be enqueued.
         last_enqueued_offset: of the newest event, an opaque string.
         last_enqueued_time: of the newest event, UTC; None where the transport does not report it.

@@ -82,7 +82,7 @@ def read_range(
     """Read a range in order, each event once, in batches of the columns in `SCHEMA`.
 
     Sequence numbers removed by compaction are skipped. The generator closes its receiver when it
-    ends or is closed. `open_stream` replaces that of the address.
+    ends or is closed. The argument `open_stream` replaces the method of the address.
 
     Raises:
         DataLossError: events of the range have expired, or the hub ends before it.
@@ -96,7 +96,7 @@ def read_range(
 
 
 def in_batches(parts: Iterable[Columns], rows: int, size: int) -> Iterator[Columns]:
-    """Yield the same events in parts of `rows` rows, or fewer if bodies reach `size` (bytes).
+    """Yield the events in parts of `rows` rows, or fewer if bodies reach `size` (bytes).
 
     A part that already has this size, as most of the fast path have, is not copied: the parts must
     not be used any more.

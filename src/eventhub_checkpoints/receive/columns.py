@@ -120,7 +120,7 @@ class Columns:
     Attributes:
         offsets: opaque; None where the transport has none.
         enqueued: milliseconds since the epoch; None where there is no time.
-        publishers, partition_keys: None where there is none.
+        publishers, partition_keys: None where an event has none.
     """
 
     bodies: list[bytes] = column("body", "binary", attrgetter("bodies"))

@@ -106,8 +106,8 @@ def first_event(
     if number is None:
         raise HubUnavailableError(
             f"partition {partition_id} of {address} delivered no event at {quoted(start)} "
-            f"(limit: {timeout:g} s). Does consumer group {address.consumer_group!r} exist? And "
-            f"the hub, {POSITION_GONE}"
+            f"(limit: {timeout:g} s). Check that consumer group {address.consumer_group!r} exists; "
+            f"{POSITION_GONE}"
         )
     return number
 

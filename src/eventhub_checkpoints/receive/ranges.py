@@ -36,7 +36,7 @@ class OffsetRange:
         ):
             raise ConfigurationError(
                 f"{quoted(self)} is not a range; expected a partition id, such as '0', and two "
-                "sequence numbers, of which the smallest is 0"
+                "sequence numbers of at least 0"
             )
         if self.from_sequence_number > self.until_sequence_number:
             raise ConfigurationError(

@@ -20,7 +20,7 @@ from eventhub_checkpoints.receive.position import (
 from eventhub_checkpoints.receive.ranges import OffsetRange, ReadSettings
 from eventhub_checkpoints.records import Scope, whole_number
 
-_LOGGER = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 Properties = Mapping[str, PartitionProperties]
 """Properties of the partitions being read, by partition id."""
@@ -55,7 +55,7 @@ def report(loss: DataLossError, settings: ReadSettings) -> None:
     """Raise data loss, or log it and continue, as the settings say."""
     if settings.fail_on_data_loss:
         raise loss
-    _LOGGER.warning("%s", loss)
+    log.warning("%s", loss)
 
 
 GO_ON = "failOnDataLoss=false (without Spark ReadSettings(fail_on_data_loss=False))"
@@ -228,7 +228,8 @@ def require_checkpoints(scope: Scope, stored: Container[str], properties: Proper
     if absent:
         raise ConfigurationError(
             f"the store has no checkpoint of {quoted(str(scope), SHOWN_LENGTH)} for partition "
-            f"{', '.join(absent)}, and missing='error' is set"
+            f"{', '.join(absent)}, which missing='error' requires; set missing='start' to begin at "
+            "the start position"
         )
 
 
@@ -297,8 +298,8 @@ class PartitionPositions:
         assert self.positions is not None
         if partition_id not in self.positions:
             raise ConfigurationError(
-                f"{self.name} names no position of partition {partition_id}; name it, or pass in "
-                "partition_ids the ones to read"
+                f"{self.name} has no position for partition {partition_id}; add one, or pass the "
+                "partitions to read as partition_ids="
             )
         return self.positions[partition_id]
 
@@ -391,8 +392,8 @@ class ReadPlan:
                 until = max(start, until)
             if until < start <= following:
                 raise ConfigurationError(
-                    f"partition {id_}: start= is sequence number {start} there and until= is "
-                    f"{until}; the range ends before it begins"
+                    f"partition {id_}: start= is sequence number {start} and until= is {until}, so "
+                    "the range ends before it begins; pass a later until="
                 )
             if begins[id_].is_end_of_stream and following > 0:
                 offset = partition.last_enqueued_offset or None

@@ -34,7 +34,7 @@ def check_version(version: str = VERSION) -> None:
         FastPathError: it is older than the oldest tested one, or of another major version.
     """
     if not is_known(version):
-        raise FastPathError(f"azure-eventhub {version} is not known; 5.12 to 5.x are")
+        raise FastPathError(f"azure-eventhub {version} is not supported; install 5.12 to 5.x")
     note_version(version)
 
 

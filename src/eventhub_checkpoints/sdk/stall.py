@@ -40,7 +40,7 @@ class Silence:
 
         Args:
             following: sequence number after the last one received.
-            now: see above; the link was read just before.
+            now: seconds of the same clock; the link was read just before.
         """
         if self._newest is not None:
             return self._newest if now >= self._since + self._patience else None

@@ -45,7 +45,7 @@ def send_batches(
     Raises:
         ConfigurationError: a column or row cannot be sent, the hub does not exist, or access is
             refused. The message says how many events were sent before.
-        HubUnavailableError: the hub did not confirm a batch in time; likewise.
+        HubUnavailableError: the hub did not confirm a batch in time. The message also says this.
     """
     with HubSender(address, settings) as sender:
         send_all(sender, batches)
@@ -133,7 +133,7 @@ def check_schema(schema: pa.Schema) -> None:
         raise ConfigurationError(f"the column body is missing; an event has the columns {names}")
     for name in schema.names:
         if schema.names.count(name) > 1:
-            raise ConfigurationError(f"the column {name} is there twice")
+            raise ConfigurationError(f"the column {name} occurs twice; rename or drop one")
         kind, expected = schema.field(name).type, EXPECTED[name]
         if not expected.check(kind):
             raise ConfigurationError(
@@ -180,7 +180,7 @@ def check_targets(ids: Sequence[str | None] | None, keys: Sequence[str | None] |
             )
         if partition_id is not None and keys is not None and keys[row] is not None:
             raise ConfigurationError(
-                f"row {row} of a batch has a partitionKey and a partitionId; expected at most one"
+                f"row {row} of a batch has a partitionKey and a partitionId; expected one of them"
             )
     if keys is not None and "" in keys:
         raise ConfigurationError(
@@ -216,12 +216,12 @@ def read_content_types(column: pa.Array | None) -> list[str | None] | None:
     """Return content types, which are ASCII as AMQP requires.
 
     Raises:
-        ConfigurationError: one is not.
+        ConfigurationError: a content type is not ASCII.
     """
     kinds = read_texts(column)
     for kind in set(kinds or ()):
         if kind is not None and not kind.isascii():
-            raise ConfigurationError(f"the contentType {quoted(kind)} is not ASCII")
+            raise ConfigurationError(f"the contentType is {quoted(kind)}; expected ASCII")
     return kinds
 
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from eventhub_checkpoints.sql import SqlCheckpointStore
     from eventhub_checkpoints.stores.sql._sync.engine import Connection
 
-_LOGGER = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 TIMEOUT = 600.0
 
@@ -75,13 +75,13 @@ def commit(
         if len(plan.results):
             write(connection, plan.results.begin(connection))
             if not connection.in_transaction():
-                raise ConfigurationError("write has ended the transaction; it must leave it open")
+                raise ConfigurationError("write must not commit or roll back the transaction")
             plan.results.end(connection)
 
     try:
         transact(store, work)
     except StaleCheckpointError as stale:
-        raise StoreUnavailableError(f"{scope}: another came first: {stale}") from stale
+        raise StoreUnavailableError(f"{scope}: another query has written first: {stale}") from stale
 
 
 def may_succeed_later(store: "SqlCheckpointStore", error: Exception) -> bool:
@@ -171,7 +171,9 @@ class ExactlyOnce:
         if transform is not None:
             require_function("transform", transform, "a function of a DataFrame")
         if staging is not None and not isinstance(target, str):
-            raise ConfigurationError("staging= needs the database's URL, which executors open")
+            raise ConfigurationError(
+                "staging= needs the URL of the database, because executors connect to it"
+            )
         if not (max_rows >= 1 and timeout > 0):
             raise ConfigurationError(
                 f"max_rows is {max_rows} and timeout {timeout}; expected at least one row, and "
@@ -226,7 +228,7 @@ class ExactlyOnce:
                 wait = pause(attempt, deadline - time.monotonic(), random.random())
                 if wait is None or not may_succeed_later(self._store, error):
                     raise
-                _LOGGER.warning("batch %s of %s is retried: %s", batch_id, self._scope, error)
+                log.warning("batch %s of %s is retried: %s", batch_id, self._scope, error)
             time.sleep(wait)
             attempt += 1
 
@@ -237,7 +239,7 @@ class ExactlyOnce:
         if unknown := [partition for partition, number in stored.items() if number is None]:
             raise ConfigurationError(
                 f"the checkpoint of partition {', '.join(unknown)} of {self._scope} has no "
-                "sequence number, so nothing can be compared with it; write it again with one"
+                "sequence number to compare with; store a checkpoint with a sequence number"
             )
         if self._ranges is not None:
             ranges = new_rows.ranges_of_batch(self._ranges, self._scope, batch, batch_id)

@@ -60,8 +60,9 @@ class PositionColumns:
         if "partition" in types and types.get("offset") == "bigint":
             return cls("partition", "offset", None, "topic" if "topic" in types else None)
         raise ConfigurationError(
-            f"the batch has the columns {', '.join(types)}; ExactlyOnce needs partition, "
-            "sequenceNumber and offset of the source in it (of Kafka's: partition and offset). "
+            f"the batch has the columns {', '.join(types)}; ExactlyOnce needs the columns "
+            "partition, sequenceNumber and offset of the source (of Kafka's: partition and "
+            "offset). "
             "Keep them in every select, aggregate in transform=, or, if rows have no position "
             "of their own, pass ranges="
         )
@@ -230,8 +231,8 @@ def ranges_of_batch(
     done = -1 if progress.batch_id is None else progress.batch_id
     if done != batch_id - 1:
         raise ConfigurationError(
-            f"{ranges} ends with batch {done}, and this is batch {batch_id}; is it the "
-            "checkpointLocation of this query?"
+            f"{ranges} ends with batch {done}, but this is batch {batch_id}; pass the "
+            "checkpointLocation of this query as ranges="
         )
     if not progress.pending:
         raise ConfigurationError(

@@ -179,8 +179,8 @@ def of_hub(offset: object, hub: str | None) -> dict[str, int]:
     hubs = by_hub(offset)
     if not hubs:
         raise ConfigurationError(
-            "the progress is not an offset of an event hub; expected such as "
-            '{"Orders":{"0":124}} or {"0":124}, or a whole StreamingQueryProgress'
+            "the progress is not an offset of an event hub; expected for "
+            'example {"Orders":{"0":124}} or {"0":124}, or a whole StreamingQueryProgress'
         )
     name = matching(hubs, hub)
     if name not in hubs:
@@ -199,8 +199,7 @@ def matching(hubs: ByHub, hub: str | None) -> str | None:
     same = [name for name in hubs if name and (hub is None or name.casefold() == hub.casefold())]
     if len(same) > 1:
         raise ConfigurationError(
-            f"the progress is of {_names(hubs)}; pass the name of one of them, as it is written "
-            "here"
+            f"the progress is of {_names(hubs)}; pass one of these names, in the same spelling"
         )
     return same[0] if same else None
 
@@ -237,7 +236,7 @@ def source_of_hub(
     if source is not None:
         if not (isinstance(source, int) and 0 <= source < len(offsets)):
             raise ConfigurationError(
-                f"source is {quoted(source)}; the query has {len(offsets)}, counted from 0"
+                f"source is {quoted(source)}; the query has {len(offsets)} sources, counted from 0"
             )
         return source
     which = "a hub" if hub is None else f"hub {quoted(hub)}"
@@ -250,7 +249,7 @@ def source_of_hub(
     if several or any(offset is None for offset in offsets):
         return several[0] if several else None
     raise ConfigurationError(
-        f"no source of the query reads {which}; its {len(offsets)} read "
+        f"no source of the query reads {which}; its {len(offsets)} sources read "
         f"{_names(name for offset in offsets for name in by_hub(offset))}"
     )
 

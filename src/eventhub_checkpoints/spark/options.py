@@ -99,7 +99,7 @@ def known_options(options: Options, names: Sequence[str]) -> dict[str, str]:
         if bare not in spelled and not bare.startswith(PASSED_ON):
             shown = quoted(option) if holds_secret(option) else option
             meant = nearest(bare, names)
-            hint = f"did you mean {meant}?" if meant else f"known are {', '.join(names)}"
+            hint = f"did you mean {meant}?" if meant else f"expected one of {', '.join(names)}"
             raise ConfigurationError(
                 f"the option {shown} is not known to format('eventhubs'); {hint}"
             )
@@ -200,13 +200,13 @@ def parse_hub(options: Options) -> HubAddress:
     required = ("fullyQualifiedNamespace", "eventHubName", "credential")
     if not by_name:
         raise ConfigurationError(
-            f"the option connectionString is missing; or use {', '.join(required)}"
+            f"the option connectionString is missing; set it, or {', '.join(required)}"
             f"{'' if options else f'. {NOT_OF_TABLE}'}"
         )
     known = {**options, "credential": credential}
     if missing := [name for name in required if not known.get(name)]:
         raise ConfigurationError(
-            f"with {' and '.join(by_name)} the option {' and '.join(missing)} is missing"
+            f"{' and '.join(by_name)} also needs the option {' and '.join(missing)}"
         )
     namespace, hub = options["fullyQualifiedNamespace"], options["eventHubName"]
     return HubAddress.from_credential(namespace, hub, credential, group, **network)
@@ -322,8 +322,8 @@ def parse_network(options: Options) -> dict[str, Any]:
     over_websocket = settings.get("transport_type") is TransportType.AmqpOverWebsocket
     if "http_proxy" in settings and not over_websocket:
         raise ConfigurationError(
-            "an HTTP proxy needs transportType=AmqpOverWebsocket; with httpProxy, that is the "
-            "default"
+            "an HTTP proxy needs transportType=AmqpOverWebsocket; leave transportType out, or set "
+            "this value"
         )
     if over_websocket and not is_installed("websocket"):
         raise ConfigurationError(

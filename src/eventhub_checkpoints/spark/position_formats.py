@@ -64,7 +64,7 @@ def parse_position(text: str | Mapping[str, Any], what: str) -> EventPosition:
     missing = [name for name in FIELDS if not isinstance(fields, Mapping) or name not in fields]
     if missing:
         raise ConfigurationError(
-            f"{what}: {', '.join(missing)} missing; the connector's format has all of "
+            f"{what}: {', '.join(missing)} missing; the connector's format needs all of "
             f"{', '.join(FIELDS)}"
         )
     offset, number, time, inclusive = (fields[name] for name in FIELDS)
@@ -140,8 +140,8 @@ def kafka_offsets(
     if unknown := unknown_to_kafka(positions, refused):
         named = ", ".join(f"{partition} ({position})" for partition, position in unknown.items())
         raise ConfigurationError(
-            f"Kafka offsets are sequence numbers, and none is known for partition {named}; pass "
-            "hub= to look it up, or another position as missing="
+            f"the sequence number of partition {named} is not known, and Kafka offsets are "
+            "sequence numbers; pass hub= to look it up, or another position as missing="
         )
     return compact({topic: {key: kafka_number(position) for key, position in positions.items()}})
 
@@ -190,7 +190,7 @@ def kafka_position(number: object, what: str) -> EventPosition:
     """Return the position for a Kafka offset."""
     if type(number) is not int or number < KAFKA_EARLIEST:
         raise ConfigurationError(
-            f"{what}: {quoted(number)} is not an offset; expected -2, -1, 0, 1, ..."
+            f"{what}: {quoted(number)} is not an offset; expected a whole number, -2 or more"
         )
     if number < 0:
         return EARLIEST if number == KAFKA_EARLIEST else LATEST

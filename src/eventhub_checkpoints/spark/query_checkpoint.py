@@ -263,5 +263,5 @@ def _parse_offsets(text: str, what: str) -> list[tuple[str, object]]:
         named.sort(key=lambda parts: (int(parts[0]) if is_digits(parts[0]) else -1, parts[0]))
         pairs = [(name, line) for name, _, line in named]
     else:
-        raise ConfigurationError(f"{what} begins with {quoted(version)}; known are v1 and v2")
+        raise ConfigurationError(f"{what} begins with {quoted(version)}; expected v1 or v2")
     return [(name, None if line == VOID else offsets.decoded(line)) for name, line in pairs]

@@ -247,7 +247,8 @@ class StagedRows:
         count = connection.exec_driver_sql(f"SELECT count(*) FROM {self}").scalar()
         if count != self.count:
             raise StoreUnavailableError(
-                f"{self.table} holds {count} of {self.count} rows that executors have written"
+                f"{self.table} holds only {count} of the {self.count} rows that executors have "
+                "written"
             )
         return self
 

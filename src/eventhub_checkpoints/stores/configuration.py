@@ -175,7 +175,9 @@ def read_configuration(
     backend = backend_of(table)
     opening = opened(backend, table)
     if credential is not None and opening.credential is not None:
-        raise ConfigurationError("there are two credentials: in the mapping, and credential=")
+        raise ConfigurationError(
+            "the mapping has a credential, and so has credential=; pass one of them"
+        )
     settings = united(
         opening.settings, settings_of(table, backend), "in settings and also as a key"
     )
@@ -194,7 +196,9 @@ def refuse_what_is_not_the_stores(mapping: Mapping[str, Any]) -> None:
             raise too_much(SECTIONS[depth:])
     for name in POLICY:
         if name in mapping:
-            raise ConfigurationError(f"{name} belongs to the saving policy, not to the store")
+            raise ConfigurationError(
+                f"{name} is a setting of the saving policy, not of the store; leave it out"
+            )
     if "backendType" not in mapping and (path := path_of_a_store(mapping)):
         raise too_much(path)
 
@@ -264,5 +268,5 @@ def united(first: Mapping[str, Any], second: Mapping[str, Any], where: str) -> d
     """Merge two sets of keyword arguments."""
     for name in first.keys() & second.keys():
         if first[name] != second[name]:
-            raise ConfigurationError(f"{name} is given twice: {where}")
+            raise ConfigurationError(f"{name} is given twice, {where}; give it once")
     return {**first, **second}

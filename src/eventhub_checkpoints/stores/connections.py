@@ -81,7 +81,7 @@ def at_once(secret: Any) -> str:
     """Return a secret that needs no `await`.
 
     Raises:
-        ConfigurationError: it needs one, or is not a string.
+        ConfigurationError: the secret must be awaited, or is not a string.
     """
     if not isawaitable(secret):
         return password_of(secret)
@@ -101,7 +101,7 @@ def default_credential(module: str, otherwise: str) -> Any:
         otherwise: the whole message if that package is not installed; it lists alternatives.
 
     Raises:
-        ConfigurationError: see `otherwise`.
+        ConfigurationError: azure-identity is not installed.
     """
     try:
         return importlib.import_module(module).DefaultAzureCredential()
@@ -125,8 +125,8 @@ class PerProcessClient(Generic[Client]):
     def begin_anew(self) -> None:
         """Create a new client, and keep a reference to one inherited from the parent process.
 
-        Deleting that in a forked child would unregister its connections from the epoll instance
-        that child and parent share.
+        If a forked child deleted the inherited client, its connections would be unregistered from
+        the epoll instance that child and parent share.
         """
         if not self.is_of_this_process:
             self._inherited.append(self.now)

@@ -11,7 +11,7 @@ Row = TypeVar("Row")
 
 
 class Seen(Enum):
-    """State of the stored checkpoint, where it is not known by its version."""
+    """What is known of the stored checkpoint, if not its version."""
 
     ABSENT = "absent"
     UNKNOWN = "unknown"
@@ -108,7 +108,7 @@ class Written(NamedTuple):
 
 
 class Conflict(NamedTuple):
-    """Nothing was written: the stored row is not the one that was seen; None if there is none."""
+    """Nothing was written: another row is stored than the one that was seen, or none (None)."""
 
     stored: Checkpoint | None
 
@@ -125,8 +125,8 @@ def clock_skew(listing: Listing[Any], local_now: float) -> float:
 def on_local_clock(listing: Listing[Ownership], local_now: float) -> list[tuple[Ownership, float]]:
     """Return the rows, each with the time at which it has the same age on this process's clock.
 
-    The client compares `last_modified_time` with its own clock, so clock skew would make it steal
-    partitions that are being processed.
+    The client compares `last_modified_time` with its own clock, so clock skew would make it take
+    partitions over from live owners.
     """
     skew = clock_skew(listing, local_now)
     return [(row, min(local_now, row.last_modified_time + skew)) for row in listing.rows]

@@ -22,9 +22,9 @@ class Lease:
         owner_id: owner that holds the partition through this store; `""` if none.
         taken: whether the partition was newly won, and its first list since then is pending.
         ever: whether this store has ever held the partition.
-        doubted: owner that a list has shown to have lost the partition. Its client closes it only
-            after its next claims, and not at all if one of them wins it back. It stays set after
-            that until the client is known to have opened the partition anew.
+        doubted: owner that has lost the partition according to a list. The owner's client closes
+            the partition only after its next claims, and not at all if one of them wins it back.
+            The attribute stays set until the client is known to have reopened the partition.
         winner: owner that won `etags`.
         etags: etags won in an unbroken series of claims, the newest last. A late release may use
             the newest, but must not undo a newer claim of the same client.
@@ -92,8 +92,8 @@ class CheckpointGuard:
         base: the version to replace, or `ABSENT` or `UNKNOWN`.
         floor: the highest sequence number seen in a row of another writer.
         unanswered: the store's writes whose outcome is unknown. If the backend chooses versions,
-            they have none, and are recognised by their position.
-        reached: the sequence number of the base's row; for the log, no decision depends on it.
+            these writes have no version, and are recognised by their position.
+        reached: the sequence number of the base's row; only the log uses it.
     """
 
     base: str | Seen = Seen.UNKNOWN

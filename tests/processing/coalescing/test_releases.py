@@ -14,7 +14,7 @@ def other_owner(kept: Any) -> Any:
     return kept.store.store.inner
 
 
-def steal(kept: Any, partition_id: str) -> None:
+def take_over(kept: Any, partition_id: str) -> None:
     row = kept.row(partition_id)
     other = [row | {"owner_id": "other"}]
     assert len(kept.loop.finished(other_owner(kept).claim_ownership(other))) == 1
@@ -137,7 +137,7 @@ def lose(kept: Any, how: str) -> None:
     won = kept.claim_ownership([kept.proposal(one, "me") for one in "01"])
     kept.save("0", 7)
     kept.save("1", 8)
-    steal(kept, "0")
+    take_over(kept, "0")
     if how == "the claim is lost":
         assert len(kept.claim_ownership(won)) == 1
     elif how == "it is not proposed":
@@ -163,7 +163,7 @@ def test_what_is_kept_of_a_lost_partition_does_not_overwrite_its_next_owner(kept
     won = kept.take("0", "me")
     kept.list_checkpoints()
     kept.save("0", 7)
-    steal(kept, "0")
+    take_over(kept, "0")
     kept.below.official_write(20)
     assert kept.claim("0", "me", won["etag"]) is None
     wait(lambda: kept.stats().refused == 1)
@@ -220,7 +220,7 @@ def test_a_store_that_goes_forward_is_told_of_a_lost_partition_and_refuses(kept)
     won = kept.take("0", "me")
     kept.list_checkpoints()
     kept.save("0", 7)
-    steal(kept, "0")
+    take_over(kept, "0")
     other = other_owner(kept)
     assert kept.claim("0", "me", won["etag"]) is None
     assert kept.flush()  # nobody is further

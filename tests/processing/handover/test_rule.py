@@ -1,10 +1,10 @@
-"""Who asks for a partition, who answers, and when a wish is over."""
+"""Who asks for a partition, who answers, and when a request ends."""
 
 from typing import Any
 
 import pytest
 
-from eventhub_checkpoints.processing.handover import Answer, GroupHandover, Wish
+from eventhub_checkpoints.processing.handover import Answer, GroupHandover, HandoverRequest
 
 LIMIT = 60.0
 """Seconds until an ownership expires, and that an owner has to answer."""
@@ -20,83 +20,85 @@ def owned(owner: str, partition_id: str = "0", modified: float = NOW) -> dict[st
     }
 
 
-def wished(asker: str, owner: str, partition_id: str = "0", made_at: float = NOW) -> dict[str, Any]:
-    return owned(f"{asker}>{owner}", partition_id, made_at)
+def requested(
+    requester: str, owner: str, partition_id: str = "0", made_at: float = NOW
+) -> dict[str, Any]:
+    return owned(f"{requester}>{owner}", partition_id, made_at)
 
 
 def client(
-    me: str, rows: list[Any], wishes: list[Any] | None, now: float = NOW
+    me: str, rows: list[Any], requests: list[Any] | None, now: float = NOW
 ) -> tuple[GroupHandover, dict[str, str]]:
     """One that has listed these rows, and the owners that it was shown."""
     group = GroupHandover(LIMIT, me)
-    return group, shown(group, rows, wishes, now)
+    return group, shown(group, rows, requests, now)
 
 
 def shown(
-    group: GroupHandover, rows: list[Any], wishes: list[Any] | None, now: float = NOW
+    group: GroupHandover, rows: list[Any], requests: list[Any] | None, now: float = NOW
 ) -> dict[str, str]:
     """The owner of each partition in the eyes of the client; `""` if that has expired."""
     return {
         row["partition_id"]: row["owner_id"] if row["last_modified_time"] + LIMIT >= now else ""
-        for row in group.listed(rows, wishes, now)
+        for row in group.listed(rows, requests, now)
     }
 
 
 def test_the_partition_of_a_live_owner_is_asked_for() -> None:
-    group, owners = client("thief", [owned("owner")], [])
+    group, owners = client("newcomer", [owned("owner")], [])
     assert owners == {"0": "owner"}
-    assert group.answer("0", "thief", NOW) is Answer.ASK
+    assert group.answer("0", "newcomer", NOW) is Answer.ASK
     assert group.asked("0") == ("owner", None)
 
 
 def test_a_released_an_expired_and_an_unowned_partition_are_claimed_at_once() -> None:
     rows = [owned(""), owned("owner", "1", NOW - LIMIT - 1)]
-    group, _ = client("thief", rows, [])
-    assert [group.answer(key, "thief", NOW) for key in "012"] == [Answer.CLAIM] * 3
+    group, _ = client("newcomer", rows, [])
+    assert [group.answer(key, "newcomer", NOW) for key in "012"] == [Answer.CLAIM] * 3
 
 
-def test_a_wish_row_names_both_and_replaces_the_wish_that_was_there() -> None:
-    claim = owned("thief") | {"consumer_group": "g"}
-    row = Wish.row(claim, "g~wishes", "owner", "etag")
+def test_a_request_row_names_both_and_replaces_the_request_that_was_there() -> None:
+    claim = owned("newcomer") | {"consumer_group": "g"}
+    row = HandoverRequest.row(claim, "g~wishes", "owner", "etag")
     assert (row["consumer_group"], row["owner_id"], row["etag"]) == (
         "g~wishes",
-        "thief>owner",
+        "newcomer>owner",
         "etag",
     )
-    assert "etag" not in Wish.row(claim, "g~wishes", "owner", None)
-    assert claim["owner_id"] == "thief"
-    assert Wish.from_row(row) == Wish("thief", "owner", NOW, "etag")
+    assert "etag" not in HandoverRequest.row(claim, "g~wishes", "owner", None)
+    assert claim["owner_id"] == "newcomer"
+    assert HandoverRequest.from_row(row) == HandoverRequest("newcomer", "owner", NOW, "etag")
 
 
-def test_a_wish_for_a_claim_without_an_etag_has_none() -> None:
-    claim = {"owner_id": "thief", "partition_id": "0", "consumer_group": "g"}
-    assert Wish.row(claim, "g~wishes", "owner", None) == {
-        "owner_id": "thief>owner",
+def test_a_request_for_a_claim_without_an_etag_has_none() -> None:
+    claim = {"owner_id": "newcomer", "partition_id": "0", "consumer_group": "g"}
+    assert HandoverRequest.row(claim, "g~wishes", "owner", None) == {
+        "owner_id": "newcomer>owner",
         "partition_id": "0",
         "consumer_group": "g~wishes",
     }
 
 
-@pytest.mark.parametrize("owner_id", [None, "", "probe", ">", "thief>", ">owner"])
-def test_a_row_without_who_asks_and_who_is_asked_is_no_wish(owner_id: str | None) -> None:
+@pytest.mark.parametrize("owner_id", [None, "", "probe", ">", "newcomer>", ">owner"])
+def test_a_row_without_who_asks_and_who_is_asked_is_no_request(owner_id: str | None) -> None:
     row = owned("any") | {"owner_id": owner_id}
-    assert Wish.from_row(row) is None
-    wishes = [row, wished("thief", "owner", "1")]
-    _, owners = client("other", [owned("owner"), owned("owner", "1")], wishes)
-    assert owners == {"0": "owner", "1": "thief"}
+    assert HandoverRequest.from_row(row) is None
+    requests = [row, requested("newcomer", "owner", "1")]
+    _, owners = client("other", [owned("owner"), owned("owner", "1")], requests)
+    assert owners == {"0": "owner", "1": "newcomer"}
 
 
-def test_a_wish_of_a_store_without_etags_is_one() -> None:
-    wish = wished("thief", "owner")
-    del wish["etag"]
-    _, owners = client("other", [owned("owner")], [wish])
-    assert owners == {"0": "thief"}
+def test_a_request_of_a_store_without_etags_is_one() -> None:
+    request = requested("newcomer", "owner")
+    del request["etag"]
+    _, owners = client("other", [owned("owner")], [request])
+    assert owners == {"0": "newcomer"}
 
 
 def test_an_ownership_expires_after_its_time_and_not_at_it() -> None:
-    group, _ = client("thief", [owned("owner", modified=NOW - LIMIT)], [])
-    assert group.answer("0", "thief", NOW) is Answer.ASK
-    assert group.answer("0", "thief", NOW + 0.1) is Answer.CLAIM
+    group, _ = client("newcomer", [owned("owner", modified=NOW - LIMIT)], [])
+    assert group.answer("0", "newcomer", NOW) is Answer.ASK
+    assert group.answer("0", "newcomer", NOW + 0.1) is Answer.CLAIM
 
 
 def test_what_a_client_has_closed_is_released_until_it_is_proposed_again() -> None:
@@ -107,96 +109,96 @@ def test_what_a_client_has_closed_is_released_until_it_is_proposed_again() -> No
     assert group.released == set()
 
 
-def test_a_row_that_is_no_wish_is_ignored() -> None:
-    group, owners = client("thief", [owned("owner")], [owned("probe"), owned(">", "1")])
+def test_a_row_that_is_no_request_is_ignored() -> None:
+    group, owners = client("newcomer", [owned("owner")], [owned("probe"), owned(">", "1")])
     assert owners == {"0": "owner"}
-    assert group.answer("0", "thief", NOW) is Answer.ASK
+    assert group.answer("0", "newcomer", NOW) is Answer.ASK
 
 
 def test_what_a_client_has_asked_for_counts_as_its_own_and_is_waited_for() -> None:
-    group, owners = client("thief", [owned("owner")], [wished("thief", "owner")])
-    assert owners == {"0": "thief"}
-    assert group.answer("0", "thief", NOW) is Answer.WAIT
+    group, owners = client("newcomer", [owned("owner")], [requested("newcomer", "owner")])
+    assert owners == {"0": "newcomer"}
+    assert group.answer("0", "newcomer", NOW) is Answer.WAIT
 
 
-def test_a_second_thief_neither_asks_for_the_same_partition_nor_takes_it() -> None:
-    group, owners = client("other", [owned("owner")], [wished("thief", "owner")])
-    assert owners == {"0": "thief"}
+def test_a_second_newcomer_neither_asks_for_the_same_partition_nor_takes_it() -> None:
+    group, owners = client("other", [owned("owner")], [requested("newcomer", "owner")])
+    assert owners == {"0": "newcomer"}
     assert group.answer("0", "other", NOW + LIMIT - 1) is Answer.WAIT
 
 
 def test_the_owner_keeps_a_partition_it_is_asked_for_until_its_client_has_closed_it() -> None:
-    group, owners = client("owner", [owned("owner")], [wished("thief", "owner")])
+    group, owners = client("owner", [owned("owner")], [requested("newcomer", "owner")])
     assert owners == {"0": "owner"}
     assert not group.is_departing("0", NOW)
     assert group.answer("0", "owner", NOW) is Answer.KEEP
     assert group.is_departing("0", NOW)
-    # A wish that cannot be read any more changes nothing.
+    # A request that cannot be read any more changes nothing.
     shown(group, [owned("owner")], None)
     assert group.answer("0", "owner", NOW + 1) is Answer.KEEP
     group.closed("0")
     assert group.answer("0", "owner", NOW + 1) is Answer.RELEASE
 
 
-def test_a_drain_that_takes_longer_than_the_wish_is_open_ends_the_hand_over() -> None:
-    group, _ = client("owner", [owned("owner")], [wished("thief", "owner")])
+def test_a_drain_that_takes_longer_than_the_request_is_open_ends_the_hand_over() -> None:
+    group, _ = client("owner", [owned("owner")], [requested("newcomer", "owner")])
     assert group.answer("0", "owner", NOW) is Answer.KEEP
     late = NOW + LIMIT
     assert not group.is_departing("0", late)
     assert group.answer("0", "owner", late) is Answer.CLAIM
-    shown(group, [owned("owner", modified=late)], [wished("thief", "owner")], late)
+    shown(group, [owned("owner", modified=late)], [requested("newcomer", "owner")], late)
     assert group.departures == {}
 
 
-def test_an_owner_that_lets_time_pass_is_taken_from_by_the_thief_that_asked() -> None:
+def test_an_owner_that_lets_time_pass_is_taken_from_by_the_newcomer_that_asked() -> None:
     late = NOW + LIMIT
-    rows, wishes = [owned("owner", modified=late)], [wished("thief", "owner")]
-    group, owners = client("thief", rows, wishes, late)
-    assert owners == {"0": "thief"}
-    assert group.answer("0", "thief", late) is Answer.CLAIM
-    other, owners = client("other", rows, wishes, late)
+    rows, requests = [owned("owner", modified=late)], [requested("newcomer", "owner")]
+    group, owners = client("newcomer", rows, requests, late)
+    assert owners == {"0": "newcomer"}
+    assert group.answer("0", "newcomer", late) is Answer.CLAIM
+    other, owners = client("other", rows, requests, late)
     assert owners == {"0": "owner"}
     assert other.answer("0", "other", late) is Answer.ASK
-    assert other.asked("0") == ("owner", wishes[0]["etag"])
+    assert other.asked("0") == ("owner", requests[0]["etag"])
 
 
-def test_a_wish_of_long_ago_gives_no_right_to_take() -> None:
+def test_a_request_of_long_ago_gives_no_right_to_take() -> None:
     late = NOW + 2 * LIMIT
     rows = [owned("owner", modified=late)]
-    group, owners = client("thief", rows, [wished("thief", "owner")], late)
+    group, owners = client("newcomer", rows, [requested("newcomer", "owner")], late)
     assert owners == {"0": "owner"}
-    assert group.answer("0", "thief", late) is Answer.ASK
+    assert group.answer("0", "newcomer", late) is Answer.ASK
 
 
-def test_a_wish_to_an_earlier_owner_is_spent_for_good() -> None:
-    wishes = [wished("thief", "owner")]
-    group, owners = client("owner", [owned("third")], wishes)
+def test_a_request_to_an_earlier_owner_is_spent_for_good() -> None:
+    requests = [requested("newcomer", "owner")]
+    group, owners = client("owner", [owned("third")], requests)
     assert owners == {"0": "third"}
-    assert shown(group, [owned("")], wishes) == {"0": ""}
-    shown(group, [owned("owner")], wishes)
+    assert shown(group, [owned("")], requests) == {"0": ""}
+    shown(group, [owned("owner")], requests)
     assert group.answer("0", "owner", NOW) is Answer.CLAIM
-    thief, owners = client("thief", [owned("third")], wishes)
+    newcomer, owners = client("newcomer", [owned("third")], requests)
     assert owners == {"0": "third"}
-    assert thief.answer("0", "thief", NOW) is Answer.ASK
+    assert newcomer.answer("0", "newcomer", NOW) is Answer.ASK
 
 
-def test_what_was_released_for_a_thief_is_left_to_it_while_the_wish_is_open() -> None:
-    wishes = [wished("thief", "owner")]
-    group, _ = client("owner", [owned("owner")], wishes)
+def test_what_was_released_for_a_newcomer_is_left_to_it_while_the_request_is_open() -> None:
+    requests = [requested("newcomer", "owner")]
+    group, _ = client("owner", [owned("owner")], requests)
     assert group.answer("0", "owner", NOW) is Answer.KEEP
-    other, thief = GroupHandover(LIMIT, "other"), GroupHandover(LIMIT, "thief")
+    other, newcomer = GroupHandover(LIMIT, "other"), GroupHandover(LIMIT, "newcomer")
     last = NOW + LIMIT - 1
     for now in (NOW, last):
         released = [owned("", modified=NOW)]
-        assert shown(group, released, wishes, now) == {"0": "thief"}
-        assert shown(other, released, wishes, now) == {"0": "thief"}
-        assert shown(thief, released, wishes, now) == {"0": "thief"}
+        assert shown(group, released, requests, now) == {"0": "newcomer"}
+        assert shown(other, released, requests, now) == {"0": "newcomer"}
+        assert shown(newcomer, released, requests, now) == {"0": "newcomer"}
         assert group.answer("0", "owner", now) is Answer.WAIT
         assert other.answer("0", "other", now) is Answer.WAIT
-        assert thief.answer("0", "thief", now) is Answer.CLAIM
+        assert newcomer.answer("0", "newcomer", now) is Answer.CLAIM
     end = NOW + LIMIT
-    for me in ("owner", "other", "thief"):
-        each, owners = client(me, released, wishes, end)
+    for me in ("owner", "other", "newcomer"):
+        each, owners = client(me, released, requests, end)
         assert owners == {"0": ""}
         assert each.answer("0", me, end) is Answer.CLAIM
 
@@ -204,21 +206,24 @@ def test_what_was_released_for_a_thief_is_left_to_it_while_the_wish_is_open() ->
 def test_the_partitions_of_an_owner_that_has_gone_are_shared_among_those_that_asked() -> None:
     gone = NOW + LIMIT + 1
     rows = [owned("owner", id_) for id_ in "012"]
-    wishes = [wished("thief", "owner", "0", gone - 2), wished("other", "owner", "1", gone - 2)]
-    thief = GroupHandover(LIMIT, "thief")
-    seen = thief.listed(rows, wishes, gone)
+    requests = [
+        requested("newcomer", "owner", "0", gone - 2),
+        requested("other", "owner", "1", gone - 2),
+    ]
+    newcomer = GroupHandover(LIMIT, "newcomer")
+    seen = newcomer.listed(rows, requests, gone)
     # The client sees what is left to those that asked as theirs, and not as expired.
     assert [(row["owner_id"], row["last_modified_time"]) for row in seen] == [
-        ("thief", gone),
+        ("newcomer", gone),
         ("other", gone),
         ("owner", NOW),
     ]
-    answers = [thief.answer(key, "thief", gone) for key in "012"]
+    answers = [newcomer.answer(key, "newcomer", gone) for key in "012"]
     assert answers == [Answer.CLAIM, Answer.WAIT, Answer.CLAIM]
 
 
-def test_a_partition_without_a_row_is_claimed_even_if_it_is_wished_for() -> None:
-    group, _ = client("other", [], [wished("thief", "owner")])
+def test_a_partition_without_a_row_is_claimed_even_if_it_is_asked_for() -> None:
+    group, _ = client("other", [], [requested("newcomer", "owner")])
     assert group.answer("0", "other", NOW) is Answer.CLAIM
 
 
@@ -231,20 +236,20 @@ def test_what_is_a_clients_own_stays_its_own_after_it_has_expired() -> None:
     assert row["last_modified_time"] == NOW
 
 
-def test_what_the_thief_gives_back_is_free_once_its_wish_is_spent() -> None:
-    wishes = [wished("thief", "owner")]
-    group, _ = client("owner", [owned("owner")], wishes)
+def test_what_the_newcomer_gives_back_is_free_once_its_request_is_spent() -> None:
+    requests = [requested("newcomer", "owner")]
+    group, _ = client("owner", [owned("owner")], requests)
     assert group.answer("0", "owner", NOW) is Answer.KEEP
-    shown(group, [owned("")], wishes)
-    assert shown(group, [owned("thief")], wishes) == {"0": "thief"}
-    assert shown(group, [owned("")], wishes) == {"0": ""}
+    shown(group, [owned("")], requests)
+    assert shown(group, [owned("newcomer")], requests) == {"0": "newcomer"}
+    assert shown(group, [owned("")], requests) == {"0": ""}
     # A client that comes later knows it by the withdrawal.
     _, owners = client("other", [owned("")], [owned("")])
     assert owners == {"0": ""}
 
 
-def test_a_client_withdraws_its_wishes_that_are_spent_and_what_is_void() -> None:
-    mine, other = wished("me", "owner"), wished("other", "third", "1")
+def test_a_client_withdraws_its_requests_that_are_spent_and_what_is_void() -> None:
+    mine, other = requested("me", "owner"), requested("other", "third", "1")
     group, _ = client("me", [owned("owner"), owned("third", "1")], [mine, other])
     assert group.withdrawn() == {}
     assert group.asking == {"0"}
@@ -253,21 +258,23 @@ def test_a_client_withdraws_its_wishes_that_are_spent_and_what_is_void() -> None
     assert group.withdrawn() == {}
 
 
-@pytest.mark.parametrize(("me", "withdraws"), [("thief", True), ("owner", True), ("other", False)])
-def test_a_void_wish_is_withdrawn_by_who_asked_or_has_the_partition(
+@pytest.mark.parametrize(
+    ("me", "withdraws"), [("newcomer", True), ("owner", True), ("other", False)]
+)
+def test_a_void_request_is_withdrawn_by_who_asked_or_has_the_partition(
     me: str, withdraws: bool
 ) -> None:
-    wish = wished("thief", "owner")
+    request = requested("newcomer", "owner")
     for now, is_void in ((NOW + 2 * LIMIT - 1, False), (NOW + 2 * LIMIT, True)):
-        group, _ = client(me, [owned("owner", modified=now)], [wish], now)
-        assert group.withdrawn() == ({"0": wish["etag"]} if is_void and withdraws else {})
+        group, _ = client(me, [owned("owner", modified=now)], [request], now)
+        assert group.withdrawn() == ({"0": request["etag"]} if is_void and withdraws else {})
 
 
-def test_a_wish_that_is_replaced_is_not_withdrawn_as_well() -> None:
-    late, wish = NOW + 2 * LIMIT, wished("thief", "owner")
-    group, _ = client("thief", [owned("owner", modified=late)], [wish], late)
-    assert group.answer("0", "thief", late) is Answer.ASK
-    assert group.asked("0") == ("owner", wish["etag"])
+def test_a_request_that_is_replaced_is_not_withdrawn_as_well() -> None:
+    late, request = NOW + 2 * LIMIT, requested("newcomer", "owner")
+    group, _ = client("newcomer", [owned("owner", modified=late)], [request], late)
+    assert group.answer("0", "newcomer", late) is Answer.ASK
+    assert group.asked("0") == ("owner", request["etag"])
     assert group.withdrawn() == {}
     assert group.asking == {"0"}
 
@@ -302,13 +309,18 @@ def test_a_client_that_comes_half_of_the_limit_later_is_in_time() -> None:
         assert shown(group, [owned("owner", modified=now - LIMIT - 0.1)], [], now) == {"0": owner}
 
 
-def test_wishes_of_others_stay_open_for_a_client_that_is_late_and_its_own_answers_do_not() -> None:
-    wishes, delay = [wished("thief", "owner"), wished("thief", "me", "1")], 1.5 * LIMIT
+def test_requests_of_others_stay_open_for_a_client_that_is_late_and_its_own_answers_do_not() -> (
+    None
+):
+    requests, delay = (
+        [requested("newcomer", "owner"), requested("newcomer", "me", "1")],
+        1.5 * LIMIT,
+    )
     rows = [owned("", modified=NOW), owned("me", "1", NOW)]
-    group, _ = client("me", rows, wishes)
-    assert shown(group, rows, wishes, NOW + delay) == {"0": "thief", "1": "me"}
+    group, _ = client("me", rows, requests)
+    assert shown(group, rows, requests, NOW + delay) == {"0": "newcomer", "1": "me"}
     assert group.answer("0", "me", NOW + delay) is Answer.WAIT
-    # The thief may be punctual, and take it at any time.
+    # The newcomer may be punctual, and take it at any time.
     assert group.answer("1", "me", NOW + delay) is Answer.CLAIM
 
 
@@ -335,7 +347,7 @@ def test_the_longest_delay_counts_and_a_short_one_only_as_far_as_it_goes() -> No
     assert shown(group, [owned("owner", modified=now - 2 * LIMIT - 1)], [], now) == {"0": ""}
 
 
-def test_where_wishes_cannot_be_read_nobody_is_taken_from_and_renewals_go_on() -> None:
+def test_where_requests_cannot_be_read_nobody_is_taken_from_and_renewals_go_on() -> None:
     group, owners = client("me", [owned("me"), owned("owner", "1"), owned("", "2")], None)
     assert owners == {"0": "me", "1": "owner", "2": ""}
     answers = [group.answer(key, "me", NOW) for key in "012"]

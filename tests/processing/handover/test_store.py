@@ -21,7 +21,7 @@ SCOPE = Scope("ns.servicebus.windows.net", "orders", "$Default")
 
 
 class Counted(MemoryCheckpointStore):
-    """Counts requests, and fails those of wishes if it is told to."""
+    """Counts requests, and can fail those of hand-over requests."""
 
     def __init__(self, rows: MemoryRows | None = None) -> None:
         super().__init__(rows)
@@ -37,9 +37,9 @@ class Counted(MemoryCheckpointStore):
         return super().try_claim(proposal)
 
     def _count(self, what: str, scope: Scope) -> None:
-        is_wish = scope.is_reserved
-        self.requests.append(f"{what} wishes" if is_wish else what)
-        if is_wish and self.fails:
+        is_handover = scope.is_reserved
+        self.requests.append(f"{what} hand-over requests" if is_handover else what)
+        if is_handover and self.fails:
             raise ValueError("no answer")
 
 
@@ -58,53 +58,53 @@ def rows() -> MemoryRows:
     return MemoryRows()
 
 
-def test_a_round_costs_one_more_list_and_a_wish_one_write(rows: MemoryRows) -> None:
+def test_a_round_costs_one_more_list_and_a_hand_over_request_one_write(rows: MemoryRows) -> None:
     below, other = Counted(rows), Counted(rows)
-    owner, thief = HandoverStore(below, expires_after=60), HandoverStore(other, expires_after=60)
+    owner, newcomer = HandoverStore(below, expires_after=60), HandoverStore(other, expires_after=60)
     owner.claim_ownership([claim("owner")])
     below.requests.clear()
     assert one_round(owner, "owner") == ["0"]
-    assert below.requests == ["list", "list wishes", "claim"]
-    assert one_round(thief, "thief", wants=True) == []
-    assert other.requests == ["list", "list wishes", "claim wishes"]
+    assert below.requests == ["list", "list hand-over requests", "claim"]
+    assert one_round(newcomer, "newcomer", wants=True) == []
+    assert other.requests == ["list", "list hand-over requests", "claim hand-over requests"]
 
 
-def test_wishes_that_cannot_be_listed_stop_no_renewal_and_nothing_is_taken(
+def test_hand_over_requests_that_cannot_be_listed_stop_no_renewal_and_nothing_is_taken(
     rows: MemoryRows, caplog: pytest.LogCaptureFixture
 ) -> None:
     below, other = Counted(rows), Counted(rows)
-    owner, thief = HandoverStore(below, expires_after=60), HandoverStore(other, expires_after=60)
+    owner, newcomer = HandoverStore(below, expires_after=60), HandoverStore(other, expires_after=60)
     owner.claim_ownership([claim("owner")])
     below.fails = other.fails = True
     assert one_round(owner, "owner") == ["0"]
-    assert one_round(thief, "thief", wants=True) == []
-    assert "the wishes of consumer group" in caplog.text
+    assert one_round(newcomer, "newcomer", wants=True) == []
+    assert "the hand-over requests of consumer group" in caplog.text
     other.fails = False
-    assert one_round(thief, "thief", wants=True) == []
-    assert "claim wishes" in other.requests
+    assert one_round(newcomer, "newcomer", wants=True) == []
+    assert "claim hand-over requests" in other.requests
 
 
-def test_a_wish_that_cannot_be_written_is_logged_and_written_in_a_later_round(
+def test_a_hand_over_request_that_cannot_be_written_is_logged_and_written_in_a_later_round(
     rows: MemoryRows, caplog: pytest.LogCaptureFixture
 ) -> None:
     below = Counted(rows)
-    thief = HandoverStore(below, expires_after=60)
+    newcomer = HandoverStore(below, expires_after=60)
     MemoryCheckpointStore(rows).claim_ownership([claim("owner")])
-    listed = list(thief.list_ownership(*SCOPE))
+    listed = list(newcomer.list_ownership(*SCOPE))
     below.fails = True
-    assert list(thief.claim_ownership([{**listed[0], "owner_id": "thief"}])) == []
+    assert list(newcomer.claim_ownership([{**listed[0], "owner_id": "newcomer"}])) == []
     assert "could not be asked" in caplog.text
     below.fails = False
-    one_round(thief, "thief", wants=True)
-    (wish,) = MemoryCheckpointStore(rows).list_ownership(*SCOPE.wishes)
-    assert wish["owner_id"] == "thief>owner"
+    one_round(newcomer, "newcomer", wants=True)
+    (request,) = MemoryCheckpointStore(rows).list_ownership(*SCOPE.handover_requests)
+    assert request["owner_id"] == "newcomer>owner"
 
 
 def test_a_release_that_did_not_reach_the_store_is_made_up_for(rows: MemoryRows) -> None:
     owner = HandoverStore(MemoryCheckpointStore(rows), expires_after=60)
-    thief = HandoverStore(MemoryCheckpointStore(rows), expires_after=60)
+    newcomer = HandoverStore(MemoryCheckpointStore(rows), expires_after=60)
     owner.claim_ownership([claim("owner")])
-    one_round(thief, "thief", wants=True)
+    one_round(newcomer, "newcomer", wants=True)
     assert one_round(owner, "owner") == []
     # A store that refuses an old etag, as the official one.
     owner.claim_ownership([claim("", etag="stale")])
@@ -112,68 +112,78 @@ def test_a_release_that_did_not_reach_the_store_is_made_up_for(rows: MemoryRows)
     assert one_round(owner, "owner") == []
     (row,) = MemoryCheckpointStore(rows).list_ownership(*SCOPE)
     assert row["owner_id"] == ""
-    assert one_round(thief, "thief", wants=True) == ["0"]
+    assert one_round(newcomer, "newcomer", wants=True) == ["0"]
 
 
-def wishes(rows: MemoryRows) -> list[str]:
-    return [row["owner_id"] for row in MemoryCheckpointStore(rows).list_ownership(*SCOPE.wishes)]
+def handover_requests(rows: MemoryRows) -> list[str]:
+    return [
+        row["owner_id"]
+        for row in MemoryCheckpointStore(rows).list_ownership(*SCOPE.handover_requests)
+    ]
 
 
-def test_a_wish_that_was_answered_is_withdrawn_with_the_next_one(rows: MemoryRows) -> None:
+def test_a_hand_over_request_that_was_answered_is_withdrawn_with_the_next_one(
+    rows: MemoryRows,
+) -> None:
     below, other = Counted(rows), Counted(rows)
-    owner, thief = HandoverStore(below, expires_after=60), HandoverStore(other, expires_after=60)
+    owner, newcomer = HandoverStore(below, expires_after=60), HandoverStore(other, expires_after=60)
     owner.claim_ownership([claim("owner", key) for key in "01"])
-    first, _ = thief.list_ownership(*SCOPE)
-    thief.claim_ownership([{**first, "owner_id": "thief"}])
-    assert wishes(rows) == ["thief>owner"]
+    first, _ = newcomer.list_ownership(*SCOPE)
+    newcomer.claim_ownership([{**first, "owner_id": "newcomer"}])
+    assert handover_requests(rows) == ["newcomer>owner"]
     result = owner.claim_ownership(list(owner.list_ownership(*SCOPE)))
     assert [row["partition_id"] for row in result] == ["1"]
     owner.claim_ownership([{**row, "owner_id": ""} for row in result if row["partition_id"] == "0"])
     # What was released for it counts as its own, so it may want another one in the same round.
-    assert one_round(thief, "thief", wants=True) == ["0"]
+    assert one_round(newcomer, "newcomer", wants=True) == ["0"]
     other.requests.clear()
-    assert one_round(thief, "thief", wants=True) == ["0"]
-    assert other.requests == ["list", "list wishes", "claim", "claim wishes"]
-    assert wishes(rows) == ["", "thief>owner"]
+    assert one_round(newcomer, "newcomer", wants=True) == ["0"]
+    assert other.requests == [
+        "list",
+        "list hand-over requests",
+        "claim",
+        "claim hand-over requests",
+    ]
+    assert handover_requests(rows) == ["", "newcomer>owner"]
     other.requests.clear()
-    one_round(thief, "thief")
-    assert other.requests == ["list", "list wishes", "claim"]
+    one_round(newcomer, "newcomer")
+    assert other.requests == ["list", "list hand-over requests", "claim"]
 
 
 def test_a_client_that_stops_withdraws_what_it_has_asked_for(
     rows: MemoryRows, caplog: pytest.LogCaptureFixture
 ) -> None:
     below = Counted(rows)
-    owner, thief = (
+    owner, newcomer = (
         HandoverStore(MemoryCheckpointStore(rows), expires_after=60),
         HandoverStore(below, expires_after=60),
     )
     owner.claim_ownership([claim("owner")])
-    one_round(thief, "thief", wants=True)
-    assert wishes(rows) == ["thief>owner"]
+    one_round(newcomer, "newcomer", wants=True)
+    assert handover_requests(rows) == ["newcomer>owner"]
     below.fails = True
-    thief.withdraw()
-    assert wishes(rows) == ["thief>owner"]
+    newcomer.withdraw()
+    assert handover_requests(rows) == ["newcomer>owner"]
     below.fails = False
-    thief.withdraw()
-    assert wishes(rows) == [""]
+    newcomer.withdraw()
+    assert handover_requests(rows) == [""]
     # A client that still balances its load while it stops asks for nothing more.
-    one_round(thief, "thief", wants=True)
-    assert wishes(rows) == [""]
+    one_round(newcomer, "newcomer", wants=True)
+    assert handover_requests(rows) == [""]
     assert one_round(owner, "owner") == ["0"]
     below.requests.clear()
     HandoverStore(below, expires_after=60).withdraw()
     assert below.requests == []
 
 
-def test_only_the_wishes_of_the_client_itself_are_withdrawn(rows: MemoryRows) -> None:
+def test_only_the_hand_over_requests_of_the_client_itself_are_withdrawn(rows: MemoryRows) -> None:
     first, second = (HandoverStore(MemoryCheckpointStore(rows), expires_after=60) for _ in "12")
     MemoryCheckpointStore(rows).claim_ownership([claim("owner", key) for key in "01"])
     for store, me, key in ((first, "first", "0"), (second, "second", "1")):
         listed = [row for row in store.list_ownership(*SCOPE) if row["partition_id"] == key]
         store.claim_ownership([{**row, "owner_id": me} for row in listed])
     first.withdraw()
-    assert wishes(rows) == ["", "second>owner"]
+    assert handover_requests(rows) == ["", "second>owner"]
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
@@ -181,9 +191,9 @@ def test_a_child_that_is_forked_while_the_parents_lock_is_held_begins_anew(
     rows: MemoryRows,
 ) -> None:
     owner = HandoverStore(MemoryCheckpointStore(rows), expires_after=60)
-    thief = HandoverStore(MemoryCheckpointStore(rows), expires_after=60)
+    newcomer = HandoverStore(MemoryCheckpointStore(rows), expires_after=60)
     owner.claim_ownership([claim("owner")])
-    one_round(thief, "thief", wants=True)
+    one_round(newcomer, "newcomer", wants=True)
     one_round(owner, "owner")
     assert owner.is_handing_over(*SCOPE, "0")
 
@@ -233,7 +243,7 @@ def test_a_handler_that_is_cancelled_completes_its_write_first() -> None:
 
 def test_a_store_that_cannot_be_wrapped_is_refused() -> None:
     store = HandoverStore(CoalescingCheckpointStore(MemoryCheckpointStore()), expires_after=60)
-    with pytest.raises(ConfigurationError, match="HandoverStore has to be the outermost"):
+    with pytest.raises(ConfigurationError, match="HandoverStore must be the outermost"):
         HandoverStore(store, expires_after=60)
     right = re.escape("HandoverStore(CoalescingCheckpointStore(store)), not")
     with pytest.raises(ConfigurationError, match=right):

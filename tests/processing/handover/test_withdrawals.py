@@ -70,12 +70,12 @@ class WithCheckpointer(Consumer):
 
 
 @pytest.mark.parametrize("kind", [WithProcessor, WithCheckpointer])
-def test_a_consumer_that_stops_leaves_no_wish(kind: Any) -> None:
+def test_a_consumer_that_stops_leaves_no_hand_over_request(kind: Any) -> None:
     rows, hub = MemoryRows(), SimulatedHub(2)
     owner = MemoryCheckpointStore(rows)
 
-    def wishes(running: Simulation) -> list[str]:
-        listed = running.finished(owner.list_ownership(*SCOPE.wishes))
+    def handover_requests(running: Simulation) -> list[str]:
+        listed = running.finished(owner.list_ownership(*SCOPE.handover_requests))
         return [row["owner_id"] for row in listed]
 
     with simulation() as running, quiet():
@@ -83,7 +83,7 @@ def test_a_consumer_that_stops_leaves_no_wish(kind: Any) -> None:
         running.finished(owner.claim_ownership(claims))
         consumer = kind(rows, hub)
         running.finished(consumer.start())
-        running.eventually(lambda: wishes(running))
-        assert [each.endswith(">owner") for each in wishes(running)] == [True]
+        running.eventually(lambda: handover_requests(running))
+        assert [each.endswith(">owner") for each in handover_requests(running)] == [True]
         running.finished(consumer.stop())
-        assert wishes(running) == [""]
+        assert handover_requests(running) == [""]

@@ -147,7 +147,7 @@ def test_async_functions_are_refused_by_a_sync_processor(store: Any, kind: Any) 
             kind(partial, processor, store=store)
     with pytest.raises(ConfigurationError, match=r"^on_poison is async; expected a plain"):
         kind(partial, PartitionProcessor, store=store, on_poison=coroutine)
-    sink: Any = AioDeadLetterFile("letters.jsonl")
+    sink: Any = AioDeadLetterFile("dead-letters.jsonl")
     with pytest.raises(ConfigurationError, match=r"^on_poison is async; expected a plain"):
         kind(partial, PartitionProcessor, store=store, on_poison=sink)
 
@@ -159,7 +159,7 @@ def test_a_processor_whose_method_has_a_yield_is_refused(
     store: Any, kind: Any, name: str, function: Any
 ) -> None:
     processor = type("Orders", (Plain,), {name: function})
-    with pytest.raises(ConfigurationError, match=f"^{name} of .*Orders.* has a yield, so that"):
+    with pytest.raises(ConfigurationError, match=f"^{name} of .*Orders.* has a yield, so calling"):
         kind(partial, processor, store=store)
 
 
@@ -170,7 +170,7 @@ def test_a_function_with_a_yield_is_refused(
     store: Any, kind: Any, name: str, function: Any
 ) -> None:
     arguments = {"client": partial, "processor": Plain, name: function}
-    with pytest.raises(ConfigurationError, match=f"^{name} has a yield, so that calling it runs"):
+    with pytest.raises(ConfigurationError, match=f"^{name} has a yield, so calling it runs"):
         kind(**arguments, store=store)
 
 
@@ -181,7 +181,7 @@ def test_a_callback_that_would_do_nothing_is_refused(store: Any, kind: Any, func
         with pytest.raises(ConfigurationError, match=r"^on_error is .*; expected None, or a plain"):
             kind(partial, Plain, store=store, on_error=callback)
     on_stall = generator if function is coroutine else function
-    with pytest.raises(ConfigurationError, match=r"^on_stall has a yield, so that calling it"):
+    with pytest.raises(ConfigurationError, match=r"^on_stall has a yield, so calling it"):
         kind(partial, Plain, store=store, on_stall=on_stall)
 
 

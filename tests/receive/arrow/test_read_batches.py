@@ -234,7 +234,7 @@ def test_an_argument_that_cannot_be_meant_is_refused_at_once(variant, text, sett
     [
         ({"partition_ids": ["0", "7"]}, "has no partition 7; it has 0, 1, 2"),
         ({"partition_ids": ["0"], "start": {"0": 1, "2": 1}}, "start names partition 2"),
-        ({"until": {"0": 1}}, "until names no position of partition 1"),
+        ({"until": {"0": 1}}, "until has no position for partition 1"),
         ({"start": 50, "until": 40}, "ends before it begins"),
     ],
 )

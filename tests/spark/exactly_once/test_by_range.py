@@ -95,7 +95,7 @@ def test_a_position_that_moves_before_the_commit_rolls_the_results_back(totals):
     frame = totals.spark.createDataFrame([("lamp", 10)], "device string, total bigint")
     plan = first._plan(frame, 1)
     second(frame, 1)
-    with pytest.raises(Exception, match="another came first"):
+    with pytest.raises(Exception, match="another query has written first"):
         first._commit(plan)
     first(frame, 1)  # and trying again finds it stored
     assert totals.total == 60
@@ -151,7 +151,7 @@ def test_the_ranges_may_come_from_the_querys_own_log(sqlite_results, spark, tmp_
     sink(frame, 0)
     (log / "commits" / "0").write_text("v1\n{}")
     (log / "offsets" / "1").write_text('v1\n{}\n{"orders":{"0":50,"1":8}}')
-    with pytest.raises(ConfigurationError, match="ends with batch 0, and this is batch 4"):
+    with pytest.raises(ConfigurationError, match="ends with batch 0, but this is batch 4"):
         sink(frame, 4)
     sink(frame, 1)
     assert len(seen) == 2

@@ -104,7 +104,9 @@ def test_a_datacenter_that_the_cluster_has_not_is_told_at_once(
 ) -> None:
     own = server.session.cluster.metadata.all_hosts()[0].datacenter
     made = client(keyspace, datacenter=own.upper())
-    with pytest.raises(ConfigurationError, match=f"no such datacenter; known are {own}") as failed:
+    with pytest.raises(
+        ConfigurationError, match=f"does not have this datacenter; it has {own}"
+    ) as failed:
         made.list_ownership()
     assert isinstance(failed.value.__cause__, NoHostAvailable)
     assert client(keyspace, datacenter=own).list_ownership() == []

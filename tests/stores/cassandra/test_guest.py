@@ -57,16 +57,16 @@ def test_a_session_with_rows_of_its_own_kind_is_refused(
 def test_a_session_and_a_way_to_log_in_contradict_each_other(
     client: Make, session: Session
 ) -> None:
-    with pytest.raises(ConfigurationError, match="either a session, or contact points"):
+    with pytest.raises(ConfigurationError, match="either a session, or contact_points"):
         client(session=session, contact_points=["a"])
-    with pytest.raises(ConfigurationError, match="give contact_points"):
+    with pytest.raises(ConfigurationError, match="pass contact_points"):
         client()
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"username": "me"}, "username and password belong together"),
+        ({"username": "me"}, "username and password must be passed together"),
         ({"connect_timeout": 0}, "connect_timeout is 0"),
         ({"namespace": "No"}, "namespace is 'No'"),
         ({"replication": 0}, "replication is 0"),

@@ -75,7 +75,7 @@ def test_what_is_no_such_url_is_refused_without_its_secret(url) -> None:
     [("datacentre", "datacenter, namespace"), ("namespce", "namespace, datacenter")],
 )
 def test_an_option_that_is_not_known_is_told_with_the_nearest_first(option, nearest) -> None:
-    said = f"no option {option}; known are {nearest}; "
+    said = f"no option {option}; expected one of {nearest}; "
     with pytest.raises(ConfigurationError, match=said):
         Address.parse(f"cassandra://a/ks?{option}=x")
 
@@ -93,7 +93,9 @@ def test_arguments_beside_the_url_complete_it_and_do_not_contradict_it() -> None
         "password": "secret",
         "write_timeout": 3,
     }
-    with pytest.raises(ConfigurationError, match="namespace is in the URL and also an argument"):
+    with pytest.raises(
+        ConfigurationError, match="namespace has one value in the URL and another as an argument"
+    ):
         found.settings(None, {"namespace": "other"})
     with pytest.raises(ConfigurationError, match="user and password"):
         Address.parse("cassandra://me:secret@a/ks").settings(("me", "secret"), {})

@@ -106,7 +106,7 @@ def test_the_next_client_goes_on_exactly_where_the_first_one_stopped(site, wrapp
 
 
 def test_what_a_newcomer_takes_over_was_saved_or_is_read_again(site, wrapped, wait) -> None:
-    """A steal is no release: nobody asks the owner, and what it keeps is its next owner's."""
+    """A takeover is no release: the owner is not asked, and may not write what it has kept."""
     first = site.start(wrapped.store(events=10**6, seconds=60))
     first.saves = lambda event: True
     wait(lambda: first.owned == set(ALL))

@@ -18,7 +18,7 @@ WRONG = {
     "mysql://u:hush@host": "names no database; expected mysql://USER:PASSWORD@HOST/DATABASE",
     "mysql://h/db?schema=x": "MySQL has no schemas; leave schema out",
     "mysql://h/db?sslca=x": "sslca in the store URL is not an option of the store or of (pymysql|"
-    "aiomysql); known are ssl_ca, namespace, ",
+    "aiomysql); expected one of ssl_ca, namespace, ",
     "mysql+mysqldb://h/db": r"cannot be used by the (a?sync) store; it takes mysql\+",
     "postgres://u:hush@host/db": "did you mean postgresql://USER:PASSWORD@HOST/DATABASE",
     "data/checkpoints.db": "did you mean sqlite:///data/checkpoints.db",
@@ -33,13 +33,14 @@ WRONG = {
     "postgresql://u:p@a:hush/w@host/db": "not a number.*special characters percent-encoded",
     "postgresql://h:70000/db": "not a number from 1 to 65535",
     "postgresql://h/db?shema=x": "is not an option of the store or of psycopg"
-    "; known are schema, namespace, ",
-    "postgresql://h/db?sslmod=require": "known are sslmode, namespace, schema, ",
-    "postgresql://h/db?pasword=hush": "pasword in the store URL is not.* known are password, ",
+    "; expected one of schema, namespace, ",
+    "postgresql://h/db?sslmod=require": "expected one of sslmode, namespace, schema, ",
+    "postgresql://h/db?pasword=hush": "pasword in the store URL is not.* expected one of "
+    "password, ",
     "postgresql://u:p@a/w?hush=@host/db": "the query of the store URL cannot be read",
-    "sqlite:///f.db?namespce=x": "of (pysqlite|aiosqlite); known are namespace, schema, ",
+    "sqlite:///f.db?namespce=x": "of (pysqlite|aiosqlite); expected one of namespace, schema, ",
     "sqlite:///f.db?mode=ro": "mode in the store URL is not an option",
-    "sqlite:///file:f.db?mod=ro&uri=true": "known are mode, ",
+    "sqlite:///file:f.db?mod=ro&uri=true": "expected one of mode, ",
     "postgresql://u:p@hush/w@host/db": "special characters percent-encoded",
     "postgresql+psycopg2://h/db": r"cannot be used by the (a?sync) store",
     "sqlite:///f.db?namespace=a-b": "namespace is 'a-b'; expected letters",
@@ -72,7 +73,9 @@ def test_options_of_the_driver_may_stand_in_the_url(variant: Any, url: str) -> N
 
 
 def test_an_option_of_another_driver_is_refused_with_that_of_asyncpg() -> None:
-    with pytest.raises(ConfigurationError, match="of asyncpg; known are ssl, namespace, schema, "):
+    with pytest.raises(
+        ConfigurationError, match="of asyncpg; expected one of ssl, namespace, schema, "
+    ):
         aio.open_store("postgresql+asyncpg://h/db?sslmode=require")
     with pytest.raises(ConfigurationError, match="server_settings in the store URL is not"):
         aio.open_store("postgresql+asyncpg://h/db?server_settings=x")
@@ -91,7 +94,7 @@ def test_a_driver_of_the_other_variant_is_refused() -> None:
 
 
 def test_a_misspelt_setting_is_answered_with_those_of_this_store(variant: Any) -> None:
-    with pytest.raises(ConfigurationError, match="known are create_tables, ") as refused:
+    with pytest.raises(ConfigurationError, match="expected one of create_tables, ") as refused:
         variant.store("sqlite:///f.db", create_table=True)
     assert {"namespace", "schema", "entra", "write_timeout"} <= {*str(refused.value).split(", ")}
 
@@ -199,7 +202,7 @@ def test_a_folder_that_is_missing_is_said(variant: Any, tmp_path: Any) -> None:
 
 
 def test_a_file_that_is_missing_is_said_and_not_made(variant: Any, tmp_path: Any) -> None:
-    with pytest.raises(StoreNotReadyError, match=f"there is no such file: .* {WAYS}$"):
+    with pytest.raises(StoreNotReadyError, match=f"the file does not exist: .* {WAYS}$"):
         variant.open(f"sqlite:///{tmp_path}/misspelt.db").list_ownership()
     assert [*tmp_path.iterdir()] == []
     variant.open(f"sqlite:///{tmp_path}/new.db", create_tables=True).list_ownership()
@@ -253,5 +256,5 @@ def test_an_option_with_a_wrong_value_is_a_mistake_and_not_tried_again(
     variant: Any, option: str
 ) -> None:
     client = variant.open(f"postgresql://127.0.0.1:1/db?{option}", operation_timeout=LIMIT)
-    with pytest.raises(ConfigurationError, match=f"an option .*{option.partition('=')[2]}"):
+    with pytest.raises(ConfigurationError, match=f"option .*{option.partition('=')[2]}"):
         client.list_ownership()

@@ -211,7 +211,7 @@ def test_an_unknown_choice_of_encryption_is_refused() -> None:
     assert tls_context({}) is None
     assert tls_context({"ssl": "true"}).check_hostname
     assert not tls_context({"ssl": {"check_hostname": False}}).check_hostname
-    with pytest.raises(ConfigurationError, match="ssl of the store URL is true or false"):
+    with pytest.raises(ConfigurationError, match="ssl of the store URL must be true or false"):
         tls_context({"ssl": "yes"})
     with pytest.raises(ConfigurationError, match="a file of ssl_ca"):
         tls_context({"ssl": {"ca": "/nowhere/ca.pem"}})

@@ -142,7 +142,7 @@ class Diary:
 
 
 def of_group(rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return the rows of the consumer group, without the wishes of a hand-over."""
+    """Return the rows of the consumer group, without hand-over requests."""
     return [row for row in rows if row["consumer_group"].lower() == GROUP]
 
 

@@ -134,7 +134,7 @@ class Judge:
         for key, claim in before.items():
             self._judge(line, key, claim)
             if key[0] not in self._dead and claim.closing_at is None and key[0] != line.who:
-                self._count(line.who, "steals")
+                self._count(line.who, "takeovers")
         if line.who in self._orders:
             self._count(line.who, "sessions")
             claim = Claimed(self._orders[line.who], line.number)

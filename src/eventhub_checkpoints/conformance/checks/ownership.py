@@ -66,7 +66,7 @@ def the_stored_etag_wins(s: Subject) -> None:
     first = s.client.take("0", "a")
     renewed = s.client.claim("0", "a", first["etag"])
     assert renewed is not None, "a renewal with the stored etag was omitted"
-    assert s.another().claim("0", "b", renewed["etag"]), "a take-over with it was omitted"
+    assert s.another().claim("0", "b", renewed["etag"]), "a takeover with it was omitted"
     assert s.client.owner("0") == "b", "the new owner is not listed"
 
 
@@ -114,11 +114,11 @@ def a_listed_etag_wins(s: Subject) -> None:
 
 
 @check("G1", "P6")
-def the_old_owner_loses_after_a_take_over(s: Subject) -> None:
+def the_old_owner_loses_after_a_takeover(s: Subject) -> None:
     """A previous owner cannot renew with its old etag."""
     mine = s.client.take("0", "a")
     s.another().take("0", "b", mine["etag"])
-    assert s.client.claim("0", "a", mine["etag"]) is None, "the old owner renewed after a take-over"
+    assert s.client.claim("0", "a", mine["etag"]) is None, "the old owner renewed after a takeover"
     assert s.client.owner("0") == "b", "the old owner's claim changed the owner"
 
 
@@ -197,11 +197,11 @@ def a_rival_after_a_lost_answer_is_no_own_claim(s: Subject) -> None:
     """After a lost response, a row that another owner has claimed is not returned."""
     rival = s.another()
 
-    def steal() -> None:
+    def take_over() -> None:
         row = rival.row("0")
         rival.take("0", "b", row["etag"] if row else None)
 
-    s.faults().plan("try_claim", replace(ANSWER_LOST, meanwhile=steal))
+    s.faults().plan("try_claim", replace(ANSWER_LOST, meanwhile=take_over))
     assert s.client.claim("0", "a") is None, "a rival's row was returned as an own claim"
     assert s.client.owner("0") == "b", "the rival's row was changed"
 

@@ -19,7 +19,7 @@ from eventhub_checkpoints.errors import InvalidRecordError
 from eventhub_checkpoints.processing._async.coalescing import CoalescingCheckpointStore
 from eventhub_checkpoints.processing._async.receive_loop import to_the_end
 from eventhub_checkpoints.processing._async.session import names_of
-from eventhub_checkpoints.processing.handover import Answer, GroupHandover, Wish
+from eventhub_checkpoints.processing.handover import Answer, GroupHandover, HandoverRequest
 from eventhub_checkpoints.records import RELEASED, Scope, checked_row, checked_rows
 
 log = logging.getLogger("eventhub_checkpoints")
@@ -48,10 +48,10 @@ class Groups:
 class ClaimResult(list[dict[str, Any]]):
     """Result of `claim_ownership` while partitions are handed over.
 
-    The client iterates over it at once, to learn which partitions to keep open, and again when it
-    has closed one, to find the row to release. The first iteration leaves out the partitions that
-    are handed over, so that the client closes them; later ones include them, so that the client
-    releases each of them when it is closed.
+    The client iterates over the result at once, to learn which partitions to keep open, and again
+    when it has closed a partition, to find the row to release. The first iteration leaves out the
+    partitions that are handed over, so that the client closes them; later iterations include them,
+    so that the client releases each of them when it is closed.
 
     Source: azure-eventhub 5.12.0 to 5.15.1, `_eventprocessor/ownership_manager.py` and its aio
     twin: `claim_ownership` and `release_ownership`, over `owned_partitions`.
@@ -71,34 +71,35 @@ class ClaimResult(list[dict[str, Any]]):
 
 
 def is_handing_over(store: object, partition_context: PartitionContext) -> bool:
-    """Return whether a client with this store hands a partition over, and does not lose it."""
+    """Return whether a client with this store is handing a partition over."""
     return isinstance(store, HandoverStore) and store.is_handing_over(*names_of(partition_context))
 
 
 class HandoverStore(CheckpointStore):
-    """Checkpoint store that asks the owner of a partition for it, instead of taking it.
+    """Checkpoint store that asks the owner of a partition for it, instead of taking it over.
 
-    It wraps another store, and has to be the outermost: `checkpoint_store=HandoverStore(store,
-    expires_after=180)`. Where the client would take a partition of another that is alive, it leaves
-    a wish in the store. The owner finds it in its next round of load balancing, and its client
-    closes the partition: it stops receiving, calls `on_partition_close`, and then releases the
-    partition, which the first client claims in its next round. So no event is processed twice,
-    if all that was processed is saved before `on_partition_close` returns.
+    A `HandoverStore` wraps another store, and must be the outermost one:
+    `checkpoint_store=HandoverStore(store, expires_after=180)`. Where the client would take over a
+    partition from a client that is alive, the store writes a hand-over request instead. The owner
+    finds the request in its next round of load balancing, and its client closes the partition: it
+    stops receiving, calls `on_partition_close`, and then releases the partition. The client that
+    asked claims the partition in its next round. No event is processed twice, provided that
+    everything that was processed is saved before `on_partition_close` returns.
 
-    An owner that does not answer within `expires_after` is taken from, as without this class:
-    for example, a client without a `HandoverStore`. Partitions that are released, expired or
-    without an owner are claimed at once, except those that another client has asked for, which are
-    left to it while its wish is open.
+    If an owner does not answer within `expires_after`, for example because it has no
+    `HandoverStore`, the client that asked takes the partition over. Partitions that are released,
+    have expired or have no owner are claimed at once, unless another client has asked for them:
+    while its request is open, only that client claims them.
 
     Args:
-        store: the store to use; it is not closed. One for each client, as always.
+        store: the store to use; it is not closed. Each client needs a store of its own.
         expires_after: seconds until an ownership expires: the client's
             `partition_ownership_expiration_interval`, by default six times its
             `load_balancing_interval`, which is 180.
 
     Attributes:
-        store: see above.
-        expires_after: see above.
+        store: the wrapped store.
+        expires_after: seconds until an ownership expires.
 
     Raises:
         ConfigurationError: `expires_after` is not a number of seconds, or `store` is not a store,
@@ -125,8 +126,8 @@ class HandoverStore(CheckpointStore):
     ) -> bool:
         """Return whether a partition is being handed over to another consumer.
 
-        In `on_partition_close` this tells a hand-over from a loss: until the callback returns,
-        nobody takes the partition, unless that takes longer than the wish is open.
+        In `on_partition_close` this tells a hand-over from a loss: nobody takes the partition over
+        before the callback returns, as long as the hand-over request is open.
         """
         scope = Scope(fully_qualified_namespace, eventhub_name, consumer_group).folded
         groups = self._groups.value
@@ -158,46 +159,49 @@ class HandoverStore(CheckpointStore):
         """
         scope = Scope.checked(fully_qualified_namespace, eventhub_name, consumer_group)
         rows = await self.store.list_ownership(*scope, **kwargs)
-        wishes = await self._list_wishes(scope)
+        requests = await self._list_requests(scope)
         with self._group(scope) as group:
-            return group.listed(rows, wishes, time.time())
+            return group.listed(rows, requests, time.time())
 
-    async def _list_wishes(self, scope: Scope) -> Rows | None:
+    async def _list_requests(self, scope: Scope) -> Rows | None:
         try:
-            return list(await innermost(self.store).list_ownership(*scope.wishes))
+            return list(await innermost(self.store).list_ownership(*scope.handover_requests))
         except Exception as error:
-            # Renewals must go on, and without the wishes nobody may be taken from.
-            log.warning("the wishes of consumer group %s cannot be listed: %r", scope, error)
+            # Renewals must go on. Without the requests, no partition may be taken over.
+            log.warning(
+                "the hand-over requests of consumer group %s cannot be listed: %r", scope, error
+            )
             return None
 
     async def claim_ownership(
         self, ownership_list: Iterable[dict[str, Any]], **kwargs: Any
     ) -> Iterable[dict[str, Any]]:
-        """Claim, renew or release partitions, and ask for those of others that are alive.
+        """Claim, renew or release partitions, and ask live owners for theirs.
 
         Returns:
-            What was won, without the partitions that are handed over; see `ClaimResult`.
+            The claims that were won, without the partitions that are handed over; see
+            `ClaimResult`.
         """
         rows, claims = list(checked_rows(ownership_list)), []
-        wishes, departing = [], set[str]()
+        requests, departing = [], set[str]()
         for row in rows:
-            answer, wish = self._answer(row)
+            answer, request = self._answer(row)
             if answer is Answer.RELEASE:
                 row = {**row, "owner_id": RELEASED}
             if answer in (Answer.KEEP, Answer.RELEASE):
                 departing.add(row["partition_id"])
             if answer is Answer.ASK:
-                wishes.append(wish)
+                requests.append(request)
             elif answer is not Answer.WAIT:
                 claims.append(row)
         won: Rows = []
         if claims or not rows:
             won = list(await self.store.claim_ownership(claims, **kwargs))
         if any(row.get("owner_id") for row in rows):
-            wishes += self._withdrawals()
-        if wishes:
-            await self._ask(wishes)
-        # What the client has released meanwhile, at the end of a drain, it must not open again.
+            requests += self._withdrawals()
+        if requests:
+            await self._ask(requests)
+        # The client must not reopen a partition that it has released meanwhile, after a drain.
         won = [row for row in won if not self._is_released(row)]
         if not departing:
             return won
@@ -206,7 +210,7 @@ class HandoverStore(CheckpointStore):
         return ClaimResult(kept, gone)
 
     def _answer(self, claim: Any) -> tuple[Answer, dict[str, Any]]:
-        """Return what becomes of a claim, and the row of the wish that it may become."""
+        """Return what becomes of a claim, and for `Answer.ASK` the row of the request."""
         try:
             scope, claimant = Scope.from_dict(claim), claim.get("owner_id")
         except InvalidRecordError:
@@ -223,7 +227,9 @@ class HandoverStore(CheckpointStore):
             if answer is not Answer.ASK:
                 return answer, {}
             owner, etag = group.asked(partition_id)
-            return answer, Wish.row(checked_row(claim), scope.wishes.consumer_group, owner, etag)
+            return answer, HandoverRequest.row(
+                checked_row(claim), scope.handover_requests.consumer_group, owner, etag
+            )
 
     def _is_released(self, row: dict[str, Any]) -> bool:
         if not row["owner_id"]:
@@ -232,32 +238,37 @@ class HandoverStore(CheckpointStore):
             return row["partition_id"] in group.released
 
     def _withdrawals(self) -> Rows:
-        """Return the rows that end the wishes that nobody needs any more."""
+        """Return the rows that withdraw the requests that are spent or void."""
         rows: Rows = []
         groups = self._groups.value
         with groups.guard:
             for folded, group in groups.by_scope.items():
-                wishes = groups.scopes[folded].wishes
-                rows += [Wish.withdrawal(wishes, *each) for each in group.withdrawn().items()]
+                requests = groups.scopes[folded].handover_requests
+                rows += [
+                    HandoverRequest.withdrawal(requests, *each)
+                    for each in group.withdrawn().items()
+                ]
         return rows
 
-    async def _ask(self, wishes: Rows) -> None:
+    async def _ask(self, requests: Rows) -> None:
         try:
-            await innermost(self.store).claim_ownership(wishes)
+            await innermost(self.store).claim_ownership(requests)
         except Exception as error:
-            asked = ", ".join(wish["partition_id"] for wish in wishes if wish["owner_id"])
+            asked = ", ".join(
+                request["partition_id"] for request in requests if request["owner_id"]
+            )
             if asked:
                 log.warning("the owners of partitions %s could not be asked: %r", asked, error)
-            else:  # those of a consumer that is gone end by themselves, and any round tries again
-                log.debug("wishes could not be withdrawn: %r", error)
+            else:  # requests of a consumer that is gone expire, and the next round tries again
+                log.debug("hand-over requests could not be withdrawn: %r", error)
 
     async def withdraw(self) -> None:
-        """Withdraw what this store's client has asked for, and ask for nothing more.
+        """Withdraw all hand-over requests of this store's client, and write no more of them.
 
-        For a client that stops: nobody waits for it then. `EventProcessor.stop` and
-        `Checkpointer.close` do this. Without it, a partition that is released for the client stays
-        unclaimed until its wish ends, `expires_after` after it was written. What goes wrong is
-        logged.
+        A client that stops needs this: others may then claim what was released for it.
+        `EventProcessor.stop` and `Checkpointer.close` call this method. If it is not called, a
+        partition that is released for the client stays unclaimed until the request expires,
+        `expires_after` after it was written. Errors are logged.
         """
         groups = self._groups.value
         with groups.guard:
@@ -267,12 +278,18 @@ class HandoverStore(CheckpointStore):
                 if group.asking:
                     asking.append((groups.scopes[folded], group.me))
         for scope, me in asking:
-            rows = await self._list_wishes(scope) or []
-            mine = [row for row in rows if (wish := Wish.from_row(row)) and wish.asker == me]
+            rows = await self._list_requests(scope) or []
+            mine = [
+                row
+                for row in rows
+                if (request := HandoverRequest.from_row(row)) and request.requester == me
+            ]
             if mine:
                 await self._ask(
                     [
-                        Wish.withdrawal(scope.wishes, row["partition_id"], row["etag"])
+                        HandoverRequest.withdrawal(
+                            scope.handover_requests, row["partition_id"], row["etag"]
+                        )
                         for row in mine
                     ]
                 )

@@ -137,7 +137,7 @@ class EventStream(Stream):
         return None if events is None else columns_of(events)
 
     def next_events(self, timeout: float) -> Sequence[EventData] | None:
-        """Return what `next` does as the client's events."""
+        """Return what `next` returns, as events of the client."""
         try:
             events = self._inbox.get(timeout=timeout)
         except queue.Empty:
@@ -169,7 +169,7 @@ class EventStream(Stream):
         elif self._outage is not None:
             wait = self._outage.pause(error)
         if wait is None:
-            # Raised, the client would log it, with a position that may hold a secret.
+            # The client would log a raised error, with a position that may hold a secret.
             self._put(error)
         else:
             self._closed.wait(wait)

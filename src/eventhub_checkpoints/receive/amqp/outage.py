@@ -35,7 +35,7 @@ class Outage:
         retry_total: maximum number of failures in a row; None: only time counts.
 
     Attributes:
-        what: see above.
+        what: what is waited for.
     """
 
     def __init__(

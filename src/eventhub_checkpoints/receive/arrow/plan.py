@@ -92,13 +92,12 @@ def address_of(hub: object, scope: Scope | None) -> Address:
     if not isinstance(hub, Address):
         raise ConfigurationError(
             f"hub is of type {type(hub).__name__}; expected a connection string or a HubAddress. "
-            "A client cannot be read part by part, as its receivers end with it: pass the client's "
-            "arguments to HubAddress.from_credential"
+            "A client cannot be used here: pass its arguments to HubAddress.from_credential"
         )
     if scope is not None and hub.eventhub_name.casefold() != scope.eventhub_name.casefold():
         raise ConfigurationError(
-            f"the checkpoints are those of hub {quoted(scope.eventhub_name)}, and hub is "
-            f"{quoted(hub.eventhub_name)}"
+            f"scope is of hub {quoted(scope.eventhub_name)}, but hub is "
+            f"{quoted(hub.eventhub_name)}; pass the scope of the same hub"
         )
     return hub
 
@@ -139,7 +138,7 @@ def stale_count(store: Any) -> int:
 
 
 def checked_store(store: Any, *, is_async: bool) -> Any:
-    """Return the store itself, or None for none.
+    """Return the store unchanged; None for None.
 
     Raises:
         ConfigurationError: it is not a store, or it is asynchronous where a synchronous one is

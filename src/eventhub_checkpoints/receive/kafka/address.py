@@ -122,7 +122,7 @@ class TopicQueries:
         return self._retry(f"a time in partition {partition_id}", query, timeout)
 
     def _retry(self, what: str, query: Callable[[float], T], timeout: float = QUERY_TIMEOUT) -> T:
-        """Retry until there is an answer; the client does not report why there is none."""
+        """Retry until there is an answer; the client does not report why one is missing."""
         begun, wait = time.monotonic(), FIRST_WAIT
         while (left := begun + timeout - time.monotonic()) > 0:
             try:
@@ -322,7 +322,7 @@ class KafkaAddress(Address):
             kind = "event hub" if self._is_hub else "topic"
             raise ConfigurationError(
                 f"{self.fully_qualified_namespace} has no {kind} {self.eventhub_name!r} over "
-                f"Kafka, or not that partition of it ({error})"
+                f"Kafka, or this {kind} lacks the partition ({error})"
             ) from error
         except ConfigurationError:
             forget(key)
@@ -356,7 +356,7 @@ class KafkaAddress(Address):
 
 
 class KafkaQueries(HubQueries):
-    """Queries through the client that this process shares for such settings, so none to close."""
+    """Queries through the client that this process shares, which is not closed."""
 
     def __init__(self, address: KafkaAddress) -> None:
         self._address = address

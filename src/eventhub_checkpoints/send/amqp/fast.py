@@ -29,7 +29,7 @@ from eventhub_checkpoints.send.amqp.transfers import (
 from eventhub_checkpoints.send.filling import Batch
 from eventhub_checkpoints.send.settings import SendSettings
 
-_LOGGER = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 SERVER_BUSY = "server-busy"
 PAUSE_WHEN_BUSY = 4.0
@@ -237,7 +237,7 @@ class FastOutlet(Outlet):
     def _check_stall(self, link: OfficialSender) -> None:
         """Give a link up that allows no batch, once everything that was sent is answered.
 
-        What is not answered may be in the hub, and would be there twice.
+        A batch without an answer may be in the hub: sent again, it would be there twice.
 
         Raises:
             StalledError: there is such a link.
@@ -332,7 +332,7 @@ class FastOutlet(Outlet):
             pause = PAUSE_WHEN_BUSY
         elif not at_once:
             pause = self._pause(error, began)
-        _LOGGER.info("the hub is connected again after: %s", error)
+        log.info("the hub is connected again after: %s", error)
         self._busy_until = time.monotonic() + pause
 
     def _opened(self, until: float) -> OfficialSender | None:

@@ -72,7 +72,7 @@ class PublicOutlet(Outlet):
     def _in_time(self, call: Callable[[], T]) -> T:
         """Call the client, which waits without a limit for a hub that says nothing.
 
-        What hangs until no outage may last so long is abandoned, and never repeated.
+        A call that hangs for longer than an outage may last is abandoned, and never repeated.
 
         Raises:
             OperationTimeoutError: there was no answer in time.

@@ -29,7 +29,7 @@ from eventhub_checkpoints.send.routing import partition_of
 from eventhub_checkpoints.send.sender import Sender
 from eventhub_checkpoints.send.settings import SendSettings
 
-_LOGGER = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 KEYS_REMEMBERED = 100_000
 
@@ -143,7 +143,7 @@ class HubSender(Sender):
         if self._is("fast"):
             raise error
         slow = "events are sent through the client's public API, which is slower"
-        report_fallback(_LOGGER, error, "sending", slow)
+        report_fallback(log, error, "sending", slow)
         if self._outlet is not None:
             self._accepted_before += self._outlet.accepted
             self._outlet.close()
@@ -197,7 +197,7 @@ def explained(address: HubAddress) -> Iterator[None]:
         # The client checks a partition itself, on the public path, and raises without a condition.
         if OUT_OF_RANGE in condition or reason(error).startswith("Invalid partition"):
             raise ConfigurationError(
-                f"{address} does not have a partition that a row names ({reason(error)})"
+                f"a row names a partition that {address} does not have ({reason(error)})"
             ) from error
         if "size-exceeded" in condition:
             raise ConfigurationError(f"{address} refuses a batch: {reason(error)}") from error

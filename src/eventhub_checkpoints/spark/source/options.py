@@ -217,8 +217,8 @@ def parse_min_tasks(options: Options, reading: ranges.ReadSettings) -> int | Non
         )
     if reading.owner_level is not None:
         raise ConfigurationError(
-            "minPartitions needs several receivers of a partition, and ownerLevel or "
-            "useExclusiveReceiver allows one; use one of the two options"
+            "minPartitions needs several receivers of a partition, but ownerLevel or "
+            "useExclusiveReceiver allows only one; use one of the two options"
         )
     return parse_count(options, "minPartitions", 1)
 
@@ -259,7 +259,7 @@ def parse_waiting(options: Options) -> Waiting:
     """
     delay = parse_seconds(options, "maxTriggerDelay", MAX_TRIGGER_DELAY, needs_unit=True)
     if "maxTriggerDelay" in options and "minEventsPerTrigger" not in options:
-        raise ConfigurationError("maxTriggerDelay has an effect only with minEventsPerTrigger")
+        raise ConfigurationError("maxTriggerDelay needs minEventsPerTrigger; set both")
     return Waiting(parse_count(options, "minEventsPerTrigger", 1), delay)
 
 
@@ -289,7 +289,7 @@ def parse_one_position(options: Options, name: str, default: str) -> EventPositi
     if text in ("earliest", "latest"):
         return position_of(text)
     if end := END_NAMES.get(meaning_of(text)):
-        raise ConfigurationError(f"{name} is {quoted(text)}, which is called {end} here")
+        raise ConfigurationError(f"{name} is {quoted(text)}; expected {end}, which means the same")
     try:
         return EventPosition.from_enqueued_time(parse_time(text, name))
     except ConfigurationError as error:
@@ -329,7 +329,9 @@ def parse_bytes(options: Options, name: str) -> int | None:
     parts = WITH_BYTE_UNIT.fullmatch(text)
     size = int(parts[1]) * BYTES[(parts[2] or "").lower()] if parts else 0
     if not size:
-        raise ConfigurationError(f"{name} is {quoted(text)}; expected bytes, or such as 16m")
+        raise ConfigurationError(
+            f"{name} is {quoted(text)}; expected bytes, such as 16777216 or 16m"
+        )
     return size
 
 
@@ -346,6 +348,7 @@ def parse_limits(options: Options, name: str, hub: str) -> dict[str, int]:
         limits[formats.parse_key(key, hub, name)] = count
         if type(count) is not int or count < 1:
             raise ConfigurationError(
-                f"{name}, entry {quoted(key)}: {quoted(count)} is not a whole number of at least 1"
+                f"{name}, entry {quoted(key)} is {quoted(count)}; expected a whole number of at "
+                "least 1"
             )
     return limits

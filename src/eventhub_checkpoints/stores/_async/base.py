@@ -56,8 +56,8 @@ def refuse_redefined(kind: type) -> None:
                 is_special = name.startswith("__") or name == "_abc_impl"
                 if not is_hook and not is_special and inspect.getattr_static(kind, name) is not own:
                     raise ConfigurationError(
-                        f"{kind.__name__} redefines {name}, which is {owner.__name__}'s own: give "
-                        "yours another name; only hooks can be redefined"
+                        f"{kind.__name__} redefines {name} of {owner.__name__}, but only hooks can "
+                        "be redefined: choose another name"
                     )
     for name, hook in vars(Hooks).items():
         own = inspect.getattr_static(kind, name)
@@ -68,8 +68,8 @@ def refuse_redefined(kind: type) -> None:
             inspect.signature(own).bind(*arguments)
         except TypeError as error:
             raise ConfigurationError(
-                f"{kind.__name__}.{name} cannot be called as the hook of this name is "
-                f"({error}): give it the arguments ({', '.join(arguments)}), or another name"
+                f"{kind.__name__}.{name} must take the arguments ({', '.join(arguments)}) of the "
+                f"hook of this name, or have another name ({error})"
             ) from None
 
 
@@ -97,7 +97,7 @@ class BaseCheckpointStore(Hooks, ClosingContext, CheckpointStore):
         for name in settings.keys() - StoreSettings.__annotations__.keys():
             known = ", ".join(nearest_first(name, keywords_of(type(self))))
             raise ConfigurationError(
-                f"{name} is not a setting of {type(self).__name__}; known are {known}"
+                f"{name} is not a setting of {type(self).__name__}; expected one of {known}"
             )
         self.__engine = Engine(self, Settings(**settings))
 
@@ -301,7 +301,8 @@ class BaseCheckpointStore(Hooks, ClosingContext, CheckpointStore):
         Raises:
             ConfigurationError: `force` is not a bool; a string such as "false" would be true. Or
                 another keyword is a misspelling of `force` or `on_stale`; all others are ignored.
-            StaleCheckpointError: see above.
+            StaleCheckpointError: another writer has stored a later checkpoint, and `on_stale` is
+                `"raise"`.
         """
         if kwargs:
             refuse_misspelt(kwargs, ("force", "on_stale"), "an option of update_checkpoint")

@@ -94,7 +94,8 @@ class Checkpoints:
                     known.writing = False
         except TimeoutError as error:
             raise StoreUnavailableError(
-                f"a checkpoint of partition {record.partition_id!r} is still being written"
+                f"an earlier checkpoint of partition {record.partition_id!r} is still being "
+                "written; try again"
             ) from error
 
     async def _attempt(

@@ -97,7 +97,7 @@ class Hooks(ABC):
         """
 
     async def confirm(self) -> None:
-        """Return when what was read is as lasting as what a write has confirmed.
+        """Wait until what was read is as durable as a confirmed write.
 
         Called before a row that was read replaces the lost answer of its write. By default nothing
         is waited for: what the backend shows, it keeps.

@@ -13,7 +13,7 @@ from eventhub_checkpoints.stores.hook_results import HistoryEntry, Listing, cloc
 
 
 class Ability(ABC):
-    """Ability of a store over `BaseCheckpointStore`, which runs it and whose errors it raises."""
+    """Optional ability of a `BaseCheckpointStore`; its methods raise the errors of the store's."""
 
     _engine: Engine
 
@@ -101,7 +101,8 @@ class Replaces(Ability):
             Whether it was stored. If not, another position is stored: list the checkpoints again.
 
         Raises:
-            StoreUnavailableError: no definite answer within `write_timeout`: list them again.
+            StoreUnavailableError: no definite answer within `write_timeout`: list the checkpoints
+                again.
         """
         engine = self._engine
         record = Checkpoint.from_dict(checkpoint, engine.fresh_version())

@@ -76,8 +76,8 @@ class Engine:
         runner = self.runner
         request, seconds = runner.request, runner.settings.operation_timeout
         removed = uninterrupted(seconds, request, delete_rows, scope, partition_id)
-        # Nobody is to be asked for what is gone.
-        uninterrupted(seconds, request, delete_rows, scope.wishes, partition_id)
+        # A hand-over request for a partition that is gone would never be answered.
+        uninterrupted(seconds, request, delete_rows, scope.handover_requests, partition_id)
         with runner.guard:
             runner.states.forget(scope, partition_id)
         return removed

@@ -41,7 +41,7 @@ class HookRunner:
         settings: its time limits.
 
     Attributes:
-        backend, settings: see above.
+        backend, settings: as passed.
         counters: number of events by kind; see `BaseCheckpointStore`.
         writer: host and process, which backends store with each row.
         guard: the lock to hold while `states` is used.
@@ -145,7 +145,7 @@ class HookRunner:
                     self.call(self.backend.open, retries=True)
                     self._is_open = True
         except TimeoutError as error:
-            raise StoreUnavailableError("the store is still being opened") from error
+            raise StoreUnavailableError("the store is still being opened; try again") from error
 
     def _move(self) -> None:
         """Reset all state for another process, or the connections for another event loop."""

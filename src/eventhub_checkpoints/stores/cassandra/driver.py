@@ -106,7 +106,7 @@ class Login:
         require("contact_points", contact_points, is_several, "hosts, such as ['host:9042']")
         require_seconds("connect_timeout", connect_timeout)
         if (username is None) != (password is None):
-            raise ConfigurationError("username and password belong together; one is missing")
+            raise ConfigurationError("username and password must be passed together")
         points = tuple(contact_point(each, port) for each in contact_points)
         return cls(points, username, password, datacenter, ssl_context, connect_timeout)
 
@@ -146,7 +146,7 @@ class Login:
         if known and self.datacenter and self.datacenter not in known:
             names = ", ".join(nearest_first(self.datacenter, sorted(known)))
             raise ConfigurationError(
-                f"{self.address}: the cluster has no such datacenter; known are {names}"
+                f"{self.address}: the cluster does not have this datacenter; it has {names}"
             ) from error
 
     def _cluster(self, seconds: float) -> Cluster:
@@ -188,11 +188,11 @@ def way_in(login: Login, session: Session | None) -> Login | Session:
     """
     if session is None:
         if not login.contact_points:
-            raise ConfigurationError("give contact_points, such as ['host:9042'], or a session")
+            raise ConfigurationError("pass contact_points, such as ['host:9042'], or a session")
         return login
     others = login.username, login.password, login.datacenter, login.ssl_context
     if login.contact_points or others != (None, None, None, None):
-        raise ConfigurationError("give either a session, or contact points and how to log in")
+        raise ConfigurationError("pass either a session, or contact_points and their credentials")
     return session
 
 

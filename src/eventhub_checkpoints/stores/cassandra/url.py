@@ -49,7 +49,7 @@ class Address:
         userinfo, at, hosts = authority.rpartition("@")
         username, colon, password = userinfo.partition(":")
         if at and not (username and colon and password):
-            raise ConfigurationError(f"user and password belong together: expected {EXPECTED}")
+            raise ConfigurationError(f"user and password must both be given: expected {EXPECTED}")
         options = checked_query(query)
         names = {name for name in (unquote(path.strip("/")), options.get("namespace")) if name}
         if len(names) > 1:
@@ -75,7 +75,9 @@ class Address:
         arguments = dict(settings)
         if credential is not None:
             if self.username is not None:
-                raise ConfigurationError("user and password are in the URL and in credential")
+                raise ConfigurationError(
+                    "user and password are in the URL and in credential; pass them once"
+                )
             arguments["username"], arguments["password"] = checked_credential(credential)
         own = {
             "namespace": self.keyspace,
@@ -86,7 +88,7 @@ class Address:
         for name, value in own.items():
             if value is not None and arguments.setdefault(name, value) != value:
                 raise ConfigurationError(
-                    f"{name} is in the URL and also an argument, with another value"
+                    f"{name} has one value in the URL and another as an argument; pass one of them"
                 )
         return arguments
 
@@ -131,7 +133,7 @@ def checked_query(query: str) -> dict[str, str]:
         if name not in OPTIONS:
             known = ", ".join(nearest_first(name, OPTIONS))
             raise ConfigurationError(
-                f"the URL has no option {name}; known are {known}; pass all others "
+                f"the URL has no option {name}; expected one of {known}; pass all others "
                 "as keyword arguments"
             )
     if len(options) < len(pairs):

@@ -117,8 +117,7 @@ def checked_namespace(namespace: str | None, of_url: str | None = None) -> str:
     """
     if namespace is not None and of_url is not None and namespace != of_url:
         raise ConfigurationError(
-            f"namespace is {quoted(namespace)}, and the URL says {quoted(of_url)}; expected one of "
-            "them"
+            f"namespace is {quoted(namespace)}, but the URL says {quoted(of_url)}; pass one of them"
         )
     chosen = next((name for name in (namespace, of_url) if name is not None), DEFAULT_NAMESPACE)
     if (
@@ -188,12 +187,12 @@ def check_options(url: str, parsed: Container[str], pool: Any) -> None:
     known = sorted({name for name in taken if name in parsed or name in STRINGS} | {OUR_OWN})
     for name, value in options.items():
         if parts.scheme == "redis" and name in STRINGS and name.startswith("ssl_"):
-            raise ValueError(f"{name} is for TLS; expected it in a URL that begins with rediss://")
+            raise ValueError(f"{name} needs TLS; use a URL that begins with rediss://")
         if name not in known:
             names = ", ".join(nearest_first(name, known))
-            raise ValueError(f"{name} is not known; known are {names}")
+            raise ValueError(f"{name} is not an option; expected one of {names}")
         if name in FILES and not Path(value).exists():
-            raise ValueError(f"{name} is {quoted(value)}, and nothing has this path")
+            raise ValueError(f"{name} is {quoted(value)}, and this path does not exist")
     try:
         pool.connection_class(**pool.connection_kwargs)  # does not connect yet
     except (TypeError, RedisError) as error:

@@ -178,7 +178,7 @@ class Mysql(Dialect):
         )
 
     def create_batch(self, tables: Tables) -> str:
-        """Return an INSERT whose count says nothing, for an existing row counts, too."""
+        """Return an INSERT whose row count is not exact, because existing rows count, too."""
         chosen = ", ".join(f"proposed.{name}" for name in (*KEY_COLUMNS, "owner_id", "new_etag"))
         return (
             f"INSERT INTO {tables.ownership} ({KEY}, owner_id, etag, last_modified_time) "
@@ -252,7 +252,7 @@ def tls_context(options: dict[str, Any]) -> ssl.SSLContext | None:
     if isinstance(choice, ssl.SSLContext):
         return choice
     if choice != "true" and not isinstance(choice, dict):
-        raise ConfigurationError("the option ssl of the store URL is true or false")
+        raise ConfigurationError("the option ssl of the store URL must be true or false")
     settings = choice if isinstance(choice, dict) else {}
     try:
         context = ssl.create_default_context(
@@ -261,7 +261,9 @@ def tls_context(options: dict[str, Any]) -> ssl.SSLContext | None:
         if settings.get("cert"):
             context.load_cert_chain(settings["cert"], settings.get("key"))
     except OSError as error:
-        raise ConfigurationError(f"a file of ssl_ca, ssl_cert or ssl_key: {error}") from error
+        raise ConfigurationError(
+            f"a file of ssl_ca, ssl_cert or ssl_key cannot be used: {error}"
+        ) from error
     context.check_hostname = settings.get("check_hostname", True)
     return context
 

@@ -274,7 +274,7 @@ def cut_off(operation: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
     out long afterwards.
 
     Raises:
-        CutOffError: see above.
+        CutOffError: the operation still waited when the time was over.
     """
     left = seconds_left()
     kept = min(max(CANCEL_SHARE * left, USUAL_CANCEL), left / 2)
@@ -315,7 +315,7 @@ def connect_seconds(option: Any) -> int:
         return max(int(min(left, float(option)) if option else left), 2)
     except ValueError:
         raise ConfigurationError(
-            f"an option of the URL, connect_timeout, is {quoted(option)}; expected seconds"
+            f"the option connect_timeout of the URL is {quoted(option)}; expected seconds"
         ) from None
 
 

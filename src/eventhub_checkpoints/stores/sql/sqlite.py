@@ -35,7 +35,7 @@ OPTIONS = (
 """Source: SQLAlchemy 2.0, `pysqlite.py`, `create_connect_args`."""
 FILE_URI_OPTIONS = ("cache", "immutable", "mode", "nolock", "psow", "vfs")
 """Source: SQLite, "Uniform Resource Identifiers", section 3.3."""
-NO_FILE = f"there is no such file: is its name right? Else make it with {WAYS}"
+NO_FILE = f"the file does not exist: check its name, or create it with {WAYS}"
 CODES: dict[str, Meaning] = {
     "SQLITE_BUSY": (StoreUnavailableError, "another program holds the file's lock"),
     "SQLITE_LOCKED": (StoreUnavailableError, "another connection holds the table's lock"),

@@ -68,7 +68,9 @@ def parsed(url: str | URL) -> URL:
         raise ConfigurationError(UNREADABLE)
     parts = (store_url.host, store_url.database, *store_url.query)
     if any(holds_secret(part) or OTHER_URL.search(part) for part in parts if part):
-        raise ConfigurationError(f"a part of the store URL is a secret of something else; {FORMS}")
+        raise ConfigurationError(
+            f"a part of the store URL is a secret that does not belong there; {FORMS}"
+        )
     if store_url.get_backend_name() == "sqlite":
         if store_url.username or store_url.password:
             raise ConfigurationError("a SQLite file has no user; expected sqlite:///FILE")
@@ -129,7 +131,8 @@ def check_options(query: Mapping[str, Any], dialect: Dialect, driver: str) -> No
         )
     name, listed = unknown[0], ", ".join(nearest_first(unknown[0], known))
     raise ConfigurationError(
-        f"{name} in the store URL is not an option of the store or of {driver}; known are {listed}"
+        f"{name} in the store URL is not an option of the store or of {driver}; expected one of "
+        f"{listed}"
     )
 
 

@@ -88,7 +88,7 @@ def _is_int_below(bound: int, value: Value) -> bool:
 def _read(payload: bytes, part: messages.Section) -> Value:
     value, end = PLAIN.decode(payload, part.start)
     if end != part.end:
-        raise CodecError(f"a section ends at offset {part.end}, its value at {end}")
+        raise CodecError(f"a section ends at offset {part.end}, but its value at {end}")
     return value
 
 
@@ -215,7 +215,7 @@ def _pairs(data: bytes, at: int, limit: int) -> tuple[Pairs, int]:
             value, at = _readers[data[at]](data, at + 1, 1)
         pairs[key] = value
     if at != end or count % 2:
-        raise CodecError(f"a map ends at offset {at}, its size says {end}")
+        raise CodecError(f"a map ends at offset {at}, but its size says {end}")
     return pairs, end
 
 
@@ -236,5 +236,5 @@ def _fields(data: bytes, at: int, limit: int) -> tuple[Pairs, int]:
         if value:
             fields[name] = value
     if at != end:
-        raise CodecError(f"a list ends at offset {at}, its size says {end}")
+        raise CodecError(f"a list ends at offset {at}, but its size says {end}")
     return fields, end

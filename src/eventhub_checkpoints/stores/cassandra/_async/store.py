@@ -152,7 +152,7 @@ class CassandraRequests:
     @property
     def _open_session(self) -> Session:
         if self._session is None:
-            raise StoreError(f"{self.where}: the store was closed")
+            raise StoreError(f"{self.where}: the store is closed; create another one")
         return self._session
 
     async def _prepared(self, text: str) -> driver.PreparedStatement:
@@ -263,7 +263,7 @@ class CassandraCheckpointStore(FullCheckpointStore):
         """Open `cassandra://[user:password@]host[:port][,host..]/keyspace[?datacenter=NAME]`.
 
         Args:
-            url: see above; without a keyspace, `namespace` or its default is used.
+            url: of the keyspace; if it names none, `namespace` or its default is used.
             credential: user and password, instead of those in the URL.
             **settings: all other arguments of the constructor.
         """

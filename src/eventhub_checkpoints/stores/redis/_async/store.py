@@ -198,7 +198,9 @@ class OwnRequests(RedisRequests):
         self, url: RedisUrl, namespace: str, credential: Any, entra: bool, settings: Settings
     ) -> None:
         if entra and credential is not None:
-            raise errors.ConfigurationError("entra is True; expected no credential with it")
+            raise errors.ConfigurationError(
+                "entra=True and credential exclude each other; pass one of them"
+            )
         if url.has_password and (entra or credential is not None):
             raise errors.ConfigurationError(connections.PASSWORD_TWICE)
         self._url = url
@@ -297,9 +299,7 @@ class RedisCheckpointStore(FullCheckpointStore):
             self._requests = OwnRequests(address, self.namespace, credential, entra, self.settings)
             return
         if url or credential is not None or entra:
-            raise errors.ConfigurationError(
-                "client is ready; expected no url, credential or entra as well"
-            )
+            raise errors.ConfigurationError("client is ready; leave url, credential and entra out")
         self.namespace = checked_namespace(namespace)
         ready = checked_client(client)
         self._requests = RedisRequests(lambda: ready, address_of(ready), self.namespace)

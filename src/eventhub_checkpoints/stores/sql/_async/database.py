@@ -84,7 +84,9 @@ class SqlDatabase:
     def _made(self, url: URL, credential: Any, entra: bool, pool_timeout: float) -> Engine:
         dialect = self._dialect
         if not dialect.is_server and (entra or credential is not None):
-            raise ConfigurationError("a SQLite file takes no credential")
+            raise ConfigurationError(
+                "a SQLite file takes no credential; leave credential and entra out"
+            )
         if url.password is not None and (entra or credential is not None):
             raise ConfigurationError(PASSWORD_TWICE)
         if entra and credential is None:

@@ -1,4 +1,4 @@
-"""Wishes of hand-overs are seen by no command, exporter or page, and leave with their group."""
+"""Hand-over requests are seen by no command, exporter or page, and leave with their group."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,14 +9,14 @@ from eventhub_checkpoints import HandoverStore, open_store
 from eventhub_checkpoints.cli.serve.metrics import GroupCollector
 from eventhub_checkpoints.operations.monitor import Monitor, Watched
 from eventhub_checkpoints.receive import HubAddress
-from eventhub_checkpoints.records import WISHES
+from eventhub_checkpoints.records import HANDOVER_REQUESTS
 from operators import Site, ehcp, ehcp_json
 from pages import Visitor, opened, path_of
 from waiting import eventually
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 
-THIEF = "who-asks"
+NEWCOMER = "who-asks"
 READING = {
     "groups": ["groups"],
     "describe": ["describe"],
@@ -34,28 +34,28 @@ READING = {
 def asked(site: Site) -> Iterator[Site]:
     """A site with a live owner, of which another consumer has asked for a partition."""
     site.own("0", "1")
-    thief = HandoverStore(site.store, expires_after=180)
-    rows = [row for row in thief.list_ownership(*site.scope) if row["partition_id"] == "0"]
-    assert list(thief.claim_ownership([{**row, "owner_id": THIEF} for row in rows])) == []
-    assert wishes(site.store, site) == [f"{THIEF}>consumer-7"]
+    newcomer = HandoverStore(site.store, expires_after=180)
+    rows = [row for row in newcomer.list_ownership(*site.scope) if row["partition_id"] == "0"]
+    assert list(newcomer.claim_ownership([{**row, "owner_id": NEWCOMER} for row in rows])) == []
+    assert handover_requests(site.store, site) == [f"{NEWCOMER}>consumer-7"]
     return site
 
 
-def wishes(store: object, site: Site) -> list[str]:
-    return [row["owner_id"] for row in store.list_ownership(*site.scope.wishes)]  # type: ignore[attr-defined]
+def handover_requests(store: object, site: Site) -> list[str]:
+    return [row["owner_id"] for row in store.list_ownership(*site.scope.handover_requests)]  # type: ignore[attr-defined]
 
 
-def assert_shows_no_wish(text: str) -> None:
-    assert WISHES not in text
-    assert THIEF not in text
+def assert_shows_no_request(text: str) -> None:
+    assert HANDOVER_REQUESTS not in text
+    assert NEWCOMER not in text
 
 
 @pytest.mark.parametrize("command", READING.values(), ids=READING)
-def test_no_command_shows_a_wish(asked: Site, command: list[str]) -> None:
+def test_no_command_shows_a_hand_over_request(asked: Site, command: list[str]) -> None:
     result = ehcp(*command)
     assert result.output, result.exception
-    assert_shows_no_wish(result.output + str(result.exception))
-    assert wishes(asked.store, asked)
+    assert_shows_no_request(result.output + str(result.exception))
+    assert handover_requests(asked.store, asked)
 
 
 def test_a_group_that_is_asked_for_a_partition_has_the_members_it_had(asked: Site) -> None:
@@ -64,21 +64,21 @@ def test_a_group_that_is_asked_for_a_partition_has_the_members_it_had(asked: Sit
     assert owners == {"0": "consumer-7", "1": "consumer-7", "2": "", "3": ""}
 
 
-def test_neither_metrics_nor_pages_show_a_wish(asked: Site) -> None:
+def test_neither_metrics_nor_pages_show_a_hand_over_request(asked: Site) -> None:
     hub = HubAddress.from_connection_string(asked.connection_string)
     with Monitor([Watched(asked.store, hub)], interval=60) as monitor:
         eventually(lambda: monitor.statuses[0].polls)
         families = list(GroupCollector(monitor, 64).collect())
     samples = [sample for family in families for sample in family.samples]
     assert len(samples) > 10
-    assert_shows_no_wish(str(samples))
+    assert_shows_no_request(str(samples))
     with opened() as pages:
         visitor = Visitor(pages)
-        assert_shows_no_wish(visitor.wait_known("/", "LOST"))
-        assert_shows_no_wish(visitor.text(path_of(asked.scope)))
+        assert_shows_no_request(visitor.wait_known("/", "LOST"))
+        assert_shows_no_request(visitor.text(path_of(asked.scope)))
 
 
-def test_wishes_are_not_copied_and_are_deleted_with_their_group(
+def test_hand_over_requests_are_not_copied_and_are_deleted_with_their_group(
     asked: Site, tmp_path: Path
 ) -> None:
     url = f"sqlite:///{tmp_path}/other.db"
@@ -86,8 +86,8 @@ def test_wishes_are_not_copied_and_are_deleted_with_their_group(
         other.create()
         assert ehcp_json("copy", "--all-groups", "--to-store", url, "--execute")
         assert [scope.consumer_group for scope in other.list_scopes()] == ["$default"]
-        assert wishes(other, asked) == []
+        assert handover_requests(other, asked) == []
     owned = list(asked.store.list_ownership(*asked.scope))
     asked.store.claim_ownership([{**row, "owner_id": ""} for row in owned])
     assert ehcp_json("delete", "--execute")
-    assert wishes(asked.store, asked) == []
+    assert handover_requests(asked.store, asked) == []

@@ -47,8 +47,8 @@ class DeadLetter:
         enqueued_time: UTC; None if the service has not set it.
         partition_key: None if it was sent without one.
         body: the event's payload.
-        properties: its application properties. Strings and bytes arrive alike; they are strings if
-            they are UTF-8.
+        properties: its application properties. The client delivers strings as bytes, so bytes that
+            are UTF-8 are kept as a string.
         amqp_properties: those of `AmqpMessageProperties` that are set, such as `content_type`.
         error_type, error_message: what the handler raised; secrets are masked.
         time: when it failed. UTC.
@@ -71,7 +71,7 @@ class DeadLetter:
 
     @classmethod
     def of(cls, context: Any, event: EventData, error: BaseException) -> Self:
-        """Create a letter from the arguments of `on_poison`; its time is now."""
+        """Create a dead letter from the arguments of `on_poison`; its time is now."""
         scope = Scope(
             context.fully_qualified_namespace, context.eventhub_name, context.consumer_group
         )
@@ -107,7 +107,7 @@ class DeadLetter:
 
     @property
     def origin(self) -> dict[str, Any]:
-        """Return where the letter came from and why, under the names that the JSON has."""
+        """Return where the dead letter came from and why, under the names that the JSON has."""
         return {
             "id": self.id,
             **self.scope.as_dict(),
@@ -122,7 +122,7 @@ class DeadLetter:
         }
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the letter for JSON."""
+        """Return the dead letter for JSON."""
         body, encoding = encoded_body(self.body)
         return {
             **self.origin,
@@ -136,12 +136,12 @@ class DeadLetter:
         }
 
     def to_json(self) -> str:
-        """Return the letter as one line of JSON."""
+        """Return the dead letter as one line of JSON."""
         return json.dumps(self.as_dict())
 
     @classmethod
     def from_dict(cls, row: Mapping[str, Any]) -> Self:
-        """Create a letter from what `as_dict` returned.
+        """Create a dead letter from what `as_dict` returned.
 
         Raises:
             ValueError, TypeError, LookupError, AttributeError: it is something else.
@@ -167,7 +167,7 @@ class DeadLetter:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Create a letter from what `to_json` returned.
+        """Create a dead letter from what `to_json` returned.
 
         Raises:
             ValueError, TypeError, LookupError, AttributeError: it is something else.
@@ -175,7 +175,7 @@ class DeadLetter:
         return cls.from_dict(parse_json(text))
 
     def to_event(self) -> EventData:
-        """Return the event with its origin, for a producer; the partition key is not part of it."""
+        """Return the event to send, with its origin; the producer is given the partition key."""
         event = EventData(self.body)
         origin = {
             f"{PREFIX}{name.replace('_', '-')}": value
@@ -191,12 +191,12 @@ class DeadLetter:
 
     @classmethod
     def from_event(cls, event: EventData) -> Self:
-        """Create a letter from an event of a hub of dead letters.
+        """Create a dead letter from an event of a hub of dead letters.
 
         Raises:
             ValueError, TypeError, LookupError, AttributeError: it is another event.
         """
-        letter = cls.from_dict(
+        dead_letter = cls.from_dict(
             {
                 "offset": None,
                 "enqueued_time": None,
@@ -209,7 +209,7 @@ class DeadLetter:
             }
         )
         return replace(
-            letter,
+            dead_letter,
             partition_key=text_of(event.partition_key),
             body=body_of(event),
             properties=own_properties(event),
@@ -219,28 +219,28 @@ class DeadLetter:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Record that a letter was redriven, or discarded.
+    """Record that a dead letter was redriven, or discarded.
 
     Attributes:
-        letter_id: which letter.
+        dead_letter_id: which dead letter.
         time: when. UTC.
         redriven_to: the hub that it was sent to; None: it was discarded.
     """
 
-    letter_id: str
+    dead_letter_id: str
     time: datetime
     redriven_to: str | None
 
     @classmethod
-    def of(cls, letter: DeadLetter, redriven_to: str | None) -> Self:
-        """Create the mark of a letter; its time is now, even if this machine's clock is behind."""
-        return cls(letter.id, max(datetime.now(UTC), letter.time), redriven_to)
+    def of(cls, dead_letter: DeadLetter, redriven_to: str | None) -> Self:
+        """Create a mark of now, or of the dead letter's time if this machine's clock is behind."""
+        return cls(dead_letter.id, max(datetime.now(UTC), dead_letter.time), redriven_to)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the mark for JSON."""
         if self.redriven_to is None:
-            return {"discarded": self.letter_id, "time": iso(self.time)}
-        return {"redriven": self.letter_id, "to": self.redriven_to, "time": iso(self.time)}
+            return {"discarded": self.dead_letter_id, "time": iso(self.time)}
+        return {"redriven": self.dead_letter_id, "to": self.redriven_to, "time": iso(self.time)}
 
     @classmethod
     def from_dict(cls, row: Mapping[str, Any]) -> Self:
@@ -262,7 +262,7 @@ class Mark:
 
     @classmethod
     def from_event(cls, event: EventData) -> Self:
-        """Create a mark from such an event.
+        """Create a mark from what `to_event` returned.
 
         Raises:
             ValueError, TypeError, LookupError: it is another event.
@@ -271,56 +271,58 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredLetter:
+class StoredDeadLetter:
     """Dead letter in a sink, and whether it was sent back.
 
     Attributes:
-        letter: the letter.
-        redriven_time: when it was redriven; None: it was not, since it failed last.
+        dead_letter: the dead letter.
+        redriven_time: when it was redriven; None if it was not redriven since its last failure.
         redriven_to: the hub that it was sent to.
     """
 
-    letter: DeadLetter
+    dead_letter: DeadLetter
     redriven_time: datetime | None = None
     redriven_to: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the letter for JSON."""
+        """Return the dead letter for JSON."""
         return {
-            **self.letter.as_dict(),
+            **self.dead_letter.as_dict(),
             "redriven_time": iso(self.redriven_time),
             "redriven_to": self.redriven_to,
         }
 
 
-def current_letters(entries: Iterable[DeadLetter | Mark]) -> list[StoredLetter]:
-    """Return the letters of a log of letters and marks, in the order of their times.
+def current_dead_letters(entries: Iterable[DeadLetter | Mark]) -> list[StoredDeadLetter]:
+    """Return the dead letters of a log of dead letters and marks, in the order of their times.
 
-    An event that is recorded again, after a crash or a reset of its group, is one letter. A mark
-    holds for the failures before it; the order of the log does not matter.
+    An event that is recorded again, after a crash or a reset of its group, is one dead letter. A
+    mark holds for the failures before it; the order of the log does not matter.
     """
-    letters: dict[str, DeadLetter] = {}
+    dead_letters: dict[str, DeadLetter] = {}
     marks: dict[str, Mark] = {}
     for entry in entries:
         if isinstance(entry, Mark):
-            known = marks.get(entry.letter_id)
+            known = marks.get(entry.dead_letter_id)
             if known is None or known.time <= entry.time:
-                marks[entry.letter_id] = entry
-        elif entry.id not in letters or letters[entry.id].time <= entry.time:
-            letters[entry.id] = entry
+                marks[entry.dead_letter_id] = entry
+        elif entry.id not in dead_letters or dead_letters[entry.id].time <= entry.time:
+            dead_letters[entry.id] = entry
     stored = []
-    for id_, letter in letters.items():
+    for id_, dead_letter in dead_letters.items():
         mark = marks.get(id_)
-        if mark is None or mark.time < letter.time:
-            stored.append(StoredLetter(letter))
+        if mark is None or mark.time < dead_letter.time:
+            stored.append(StoredDeadLetter(dead_letter))
         elif mark.redriven_to is not None:
-            stored.append(StoredLetter(letter, mark.time, mark.redriven_to))
+            stored.append(StoredDeadLetter(dead_letter, mark.time, mark.redriven_to))
     return in_order(stored)
 
 
-def in_order(stored: Iterable[StoredLetter]) -> list[StoredLetter]:
-    """Return letters in the order of their times, and of their events if these are equal."""
-    return sorted(stored, key=lambda each: (each.letter.time, each.letter.sequence_number))
+def in_order(stored: Iterable[StoredDeadLetter]) -> list[StoredDeadLetter]:
+    """Return dead letters in the order of their times, and of their events if these are equal."""
+    return sorted(
+        stored, key=lambda each: (each.dead_letter.time, each.dead_letter.sequence_number)
+    )
 
 
 def read_properties(event: EventData) -> dict[str, Any]:
@@ -330,14 +332,14 @@ def read_properties(event: EventData) -> dict[str, Any]:
 
 
 def own_properties(event: EventData) -> dict[str, Any]:
-    """Return those that are not of an earlier dead letter."""
+    """Return the application properties of an event, without those of an earlier dead letter."""
     return {
         name: value for name, value in read_properties(event).items() if not name.startswith(PREFIX)
     }
 
 
 def added_properties(event: EventData) -> dict[str, Any]:
-    """Return those of a dead letter, under the names that the JSON has."""
+    """Return the properties that a dead letter has added, under their names in the JSON."""
     return {
         name.removeprefix(PREFIX).replace("-", "_"): value
         for name, value in read_properties(event).items()
@@ -378,11 +380,11 @@ def decoded_body(body: str, encoding: str) -> bytes:
         return b64decode(body, validate=True)
     if encoding == "utf-8":
         return body.encode()
-    raise ValueError(f"a body is not encoded as {quoted(encoding)}")
+    raise ValueError(f"body_encoding is {quoted(encoding)}; expected utf-8 or base64")
 
 
 def received(value: Any) -> Any:
-    """Return a value as the client delivers it: a string of AMQP arrives as bytes, too."""
+    """Return a delivered value: strings of AMQP arrive as bytes, and become strings again."""
     if not isinstance(value, bytes):
         return value
     try:
@@ -392,7 +394,7 @@ def received(value: Any) -> Any:
 
 
 def outgoing(value: Any) -> Any:
-    """Return a value as the client has to be given it.
+    """Return a value in the form in which the client sends it.
 
     Source: azure-eventhub 5.15.1, `_pyamqp/_encode.py`: an int is sent in 32 bits and refused
     beyond, unless its type is named.
@@ -427,9 +429,9 @@ def from_plain(value: Any) -> Any:
         kinds: Mapping[str, Callable[[str], Any]] = {"bytes": from_base64, "uuid": UUID}
         return {**kinds, "float": float}[kind](string(text))
     if isinstance(value, int) and not -(2**LONG_BITS) <= value < 2 ** (LONG_BITS + 1):
-        raise ValueError("a property is a number that AMQP does not have")
+        raise ValueError("a property is a number outside of the range of AMQP")
     if value is not None and not isinstance(value, int | float | str):
-        raise TypeError(f"a property is a {type(value).__name__}")
+        raise TypeError(f"a property is of type {type(value).__name__}, which no property has")
     return value
 
 
@@ -450,7 +452,7 @@ def string(value: Any) -> str:
 
 
 def optional(read: Callable[[Any], T], value: Any) -> T | None:
-    """Return a value as `read` returns it; None for none."""
+    """Return what `read` makes of a value; None for None."""
     return None if value is None else read(value)
 
 
@@ -460,5 +462,5 @@ def text_of(value: str | bytes | None) -> str | None:
 
 
 def iso(time: datetime | None) -> str | None:
-    """Return a time in ISO 8601; None for none."""
+    """Return a time in ISO 8601; None for None."""
     return None if time is None else time.isoformat()
