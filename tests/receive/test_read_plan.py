@@ -1,6 +1,6 @@
 """A plan goes from positions and checkpoints to ranges that the hub retains, or says why not."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from threading import Event
 from typing import Any
@@ -292,17 +292,17 @@ FOUND = held("0", 100, 200)
 
 
 @pytest.mark.parametrize(
-    ("error", "fields", "text"),
+    ("loss", "fields", "text"),
     [
         (
-            expired(HUB, 40, FOUND),
+            lambda: expired(HUB, 40, FOUND),
             ("0", 40, 100),
             "partition 0 of ns/orders: sequence number 40 has expired; the first retained is 100, "
             "so 60 events are lost. Start from 'earliest', or set failOnDataLoss=false (without "
             "Spark ReadSettings(fail_on_data_loss=False)) to go on with what is left",
         ),
         (
-            ahead_of_end(HUB, 201, FOUND),
+            lambda: ahead_of_end(HUB, 201, FOUND),
             ("0", 201, 100),
             "partition 0 of ns/orders: sequence number 201 lies behind the end of the partition, "
             "whose next event gets 200. Was the hub deleted and created again? Then its "
@@ -311,7 +311,7 @@ FOUND = held("0", 100, 200)
             "the new one from its first event. A range or position of yours may be of another hub",
         ),
         (
-            created_again(HUB, FOUND, 150, "10:00", "11:00"),
+            lambda: created_again(HUB, FOUND, 150, "10:00", "11:00"),
             ("0", 150, 100),
             "ns/orders was deleted and created again: the checkpoint is of the hub that was "
             "created at 10:00, and the present one was created at 11:00, so its sequence numbers "
@@ -319,7 +319,7 @@ FOUND = held("0", 100, 200)
             "failOnDataLoss=false to read the new hub from its first event",
         ),
         (
-            partition_gone(HUB, "7", 42, ["0", "3"]),
+            lambda: partition_gone(HUB, "7", 42, ["0", "3"]),
             ("7", 42, 0),
             "ns/orders has no partition 7 any more, it has 0, 3. Was the hub deleted and created "
             "again? Then its checkpoints belong to the old one: reset them, or set "
@@ -330,8 +330,9 @@ FOUND = held("0", 100, 200)
     ids=["expired", "ahead of the end", "created again", "partition gone"],
 )
 def test_a_loss_tells_partition_events_and_what_to_do(
-    error: DataLossError, fields: tuple[str, int, int], text: str
+    loss: Callable[[], DataLossError], fields: tuple[str, int, int], text: str
 ) -> None:
+    error = loss()
     assert (error.partition_id, error.wanted, error.first_retained) == fields
     assert str(error) == text
 

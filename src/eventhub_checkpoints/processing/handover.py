@@ -106,12 +106,10 @@ class Departure:
     """Partition that this client hands over.
 
     Attributes:
-        requester: the client that has asked for it.
         until: end of the request.
         is_closed: whether the client has closed the partition and asked for its release.
     """
 
-    requester: str
     until: float
     is_closed: bool = False
 
@@ -299,7 +297,7 @@ class GroupHandover:
         ):
             return Answer.CLAIM
         until = request.made_at + self.expires_after
-        self.departures[partition_id] = Departure(request.requester, until)
+        self.departures[partition_id] = Departure(until)
         return Answer.KEEP
 
     def asked(self, partition_id: str) -> tuple[str, str | None]:

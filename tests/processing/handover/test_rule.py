@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from eventhub_checkpoints import Scope
 from eventhub_checkpoints.processing.handover import Answer, GroupHandover, HandoverRequest
 
 LIMIT = 60.0
@@ -352,3 +353,28 @@ def test_where_requests_cannot_be_read_nobody_is_taken_from_and_renewals_go_on()
     assert owners == {"0": "me", "1": "owner", "2": ""}
     answers = [group.answer(key, "me", NOW) for key in "012"]
     assert answers == [Answer.CLAIM, Answer.WAIT, Answer.CLAIM]
+
+
+@pytest.mark.parametrize("etag", [None, "7"])
+def test_a_request_is_withdrawn_by_the_release_of_its_row(etag: str | None) -> None:
+    row = HandoverRequest.withdrawal(Scope("ns", "orders", "readers"), "3", etag)
+    assert row == {
+        "fully_qualified_namespace": "ns",
+        "eventhub_name": "orders",
+        "consumer_group": "readers",
+        "partition_id": "3",
+        "owner_id": "",
+        **({} if etag is None else {"etag": etag}),
+    }
+
+
+def test_a_released_partition_does_not_hide_what_is_asked_for_after_it() -> None:
+    rows = [owned(""), owned("owner", "1")]
+    _, owners = client("newcomer", rows, [requested("other", "owner", "1")])
+    assert owners == {"0": "", "1": "other"}
+
+
+def test_a_client_that_was_never_late_waits_no_longer_than_until_the_expiry() -> None:
+    group = GroupHandover(1.0, "newcomer")
+    group.listed([owned("owner", modified=NOW - 1.5)], [], NOW)
+    assert group.answer("0", "newcomer", NOW) is Answer.CLAIM
