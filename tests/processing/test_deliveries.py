@@ -55,23 +55,23 @@ class Model:
         place %= len(self.last)
         number = self.last[place]
         previous = at(self.last[place - 1]) if place else None
-        ticket = self.deliveries.take_out(at(number), previous)
+        tracked = self.deliveries.take_out(at(number), previous)
         batch = self.given[-len(self.last) :]
         event = next((e for e in batch if e[0] == number and e[1] == "open"), None)
         # Each time that it came again it may be left behind once more.
-        assert ticket is None or event is not None
-        if ticket is None or event is None:
+        assert tracked is None or event is not None
+        if tracked is None or event is None:
             assert event is None or self.last.count(number) > 1
             return
-        assert ticket.size == 1
+        assert tracked.size == 1
         event[1] = "apart"
-        self.apart.append((ticket, event))
+        self.apart.append((tracked, event))
 
     def settle(self, which: int, fails: bool) -> None:
         if self.apart:
-            ticket, event = self.apart.pop(which % len(self.apart))
+            tracked, event = self.apart.pop(which % len(self.apart))
             event[1] = "failed" if fails else "done"
-            (ticket.failed if fails else ticket.done)()
+            (tracked.failed if fails else tracked.done)()
 
     def check(self) -> None:
         position = self.watermark.position
@@ -82,7 +82,7 @@ class Model:
         done = {number for number, state in self.given if state == "done"}
         assert not {n for n, state in self.given if state != "done" and n <= reached} - done
         assert position is None or position == at(reached)
-        assert self.watermark.pending == sum(ticket.size for ticket in self.watermark.unpassed)
+        assert self.watermark.pending == sum(tracked.size for tracked in self.watermark.unpassed)
         assert self.watermark.pending + self.watermark.count == len(self.given)
 
 
@@ -167,11 +167,11 @@ def test_of_an_event_that_came_twice_in_a_batch_the_one_behind_its_neighbour_is_
     watermark = Watermark()
     deliveries = Deliveries(watermark)
     deliveries.begin([Row([5, 6, 7], at(7)), Row([4, 6], at(6))])
-    ticket = deliveries.take_out(at(6), at(4))
-    assert ticket is not None
+    tracked = deliveries.take_out(at(6), at(4))
+    assert tracked is not None
     deliveries.finish()
     assert watermark.pending == 1, "all but the last event"
-    ticket.done()
+    tracked.done()
     assert watermark.pending == 0
 
 
@@ -188,7 +188,7 @@ def test_nothing_is_left_of_a_single_event_that_was_taken_out() -> None:
     watermark = Watermark()
     deliveries = Deliveries(watermark)
     deliveries.begin([Row([3], at(3))])
-    ticket = deliveries.take_out(at(3), None)
-    assert ticket is not None
-    ticket.done()
+    tracked = deliveries.take_out(at(3), None)
+    assert tracked is not None
+    tracked.done()
     assert (watermark.position, watermark.first_unpassed) == (at(3), None)

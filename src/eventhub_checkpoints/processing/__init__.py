@@ -13,7 +13,7 @@ Decisions, without I/O:
 In `_async` (edited) and `_sync` (derived):
 
 - `checkpointer`, `coalescing`, `handover`, `processor`: the public classes.
-- `session`: the time for which a client holds a partition. `in_flight_event`: an event that is
+- `session`: the time for which a client holds a partition. `tracked_event`: an event that is
   being processed.
 - `checkpoint_writer`: writes in the background what is due.
 - `dispatcher`: calls the user's processor, and tracks the events that it was called with.

@@ -19,13 +19,13 @@ from eventhub_checkpoints._shared.settings import is_count, require, require_sec
 from eventhub_checkpoints.errors import InvalidRecordError
 from eventhub_checkpoints.processing._sync.checkpoint_writer import CheckpointWriter, log
 from eventhub_checkpoints.processing._sync.handover import HandoverStore, is_handing_over
-from eventhub_checkpoints.processing._sync.in_flight_event import ANNOUNCED_WITHIN, Ticket
 from eventhub_checkpoints.processing._sync.session import (
     CURRENT_SESSION,
     PartitionSession,
     PartitionSessions,
     key_of,
 )
+from eventhub_checkpoints.processing._sync.tracked_event import ANNOUNCED_WITHIN, TrackedEvent
 from eventhub_checkpoints.processing._sync.watchdog import (
     OnStall,
     Watchdog,
@@ -194,12 +194,12 @@ class Checkpointer(ClosingContext):
             flushes = drains or self._sessions.writer.goes_forward_only
             self._sessions.finish(session, flushes=flushes, stops=stops)
 
-    def track(self, partition_context: PartitionContext, event: EventData) -> Ticket:
+    def track(self, partition_context: PartitionContext, event: EventData) -> TrackedEvent:
         """Track an event; call this in the order of arrival, before any concurrent processing.
 
         `async with checkpointer.track(partition_context, event):` finishes the event at the end of
         the block, or marks it as failed if an exception leaves the block.
-        `ticket = await checkpointer.track(...)` is finished by `ticket.done()`, or by
+        `tracked = await checkpointer.track(...)` is finished by `tracked.done()`, or by
         `checkpointer.done(event)`. Both wait while `max_pending` or `max_unsaved` is reached.
 
         Raises:
@@ -222,7 +222,7 @@ class Checkpointer(ClosingContext):
         if not session.is_announced and time.monotonic() - session.began_at >= ANNOUNCED_WITHIN:
             self._warn(NOT_ANNOUNCED)
         try:
-            return Ticket(session, event)
+            return TrackedEvent(session, event)
         except AttributeError:
             if hasattr(event, "sequence_number"):
                 raise
@@ -261,8 +261,8 @@ class Checkpointer(ClosingContext):
         This has no effect if the session of the event has ended: the event is read again.
         """
         for session in self._sessions.open.values():
-            if ticket := session.begun.get(id(event)):
-                ticket.done()
+            if tracked := session.begun.get(id(event)):
+                tracked.done()
                 return
         self._warn(
             "done() was called with an event that is not tracked, or whose session has ended"

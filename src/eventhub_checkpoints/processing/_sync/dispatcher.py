@@ -24,9 +24,9 @@ from eventhub_checkpoints._shared._sync.compat import Lock
 from eventhub_checkpoints._shared.callables import NothingRanError
 from eventhub_checkpoints._shared.deadline import backoff
 from eventhub_checkpoints.errors import ConfigurationError, InvalidRecordError, PoisonError
-from eventhub_checkpoints.processing._sync.in_flight_event import Apart
 from eventhub_checkpoints.processing._sync.receive_loop import HandlerTask
 from eventhub_checkpoints.processing._sync.session import LOOKING, PartitionSession
+from eventhub_checkpoints.processing._sync.tracked_event import TrackedBatchEvent, TrackedEvent
 from eventhub_checkpoints.processing.options import Options, require_handler
 from eventhub_checkpoints.processing.stall import Facts
 from eventhub_checkpoints.processing.watermark import Deliveries, Position, Row
@@ -160,7 +160,7 @@ class DeliveryTracker:
         reached = self._session.watermark.position
         return reached is not None and position.sequence_number <= reached.sequence_number
 
-    def take_out(self, event: EventData) -> Apart:
+    def take_out(self, event: EventData) -> TrackedEvent:
         """Take an event out of the current batch, to be finished separately.
 
         Raises:
@@ -175,17 +175,17 @@ class DeliveryTracker:
             raise InvalidRecordError("event", number, expected)
         position = position_of(event)
         previous = position_of(self._batch[index - 1]) if index else None
-        session, apart = self._session, Apart(self._session, event)
+        session, tracked = self._session, TrackedBatchEvent(self._session, event)
         with session.guard:
             delivery = self._deliveries.take_out(position, previous)
             if delivery is None:
                 # The event was finished or removed before, so do not wait for it.
-                apart.release()
+                tracked.release()
             else:
-                session.watermark.replace(delivery, apart)
-                session.begun[id(event)] = apart
-                apart.begin()
-        return apart
+                session.watermark.replace(delivery, tracked)
+                session.begun[id(event)] = tracked
+                tracked.begin()
+        return tracked
 
     def save(self, position: Position) -> bool:
         """Finish the events up to a position and save it; return whether it is stored.
@@ -249,7 +249,7 @@ class CheckpointManager:
             raise InvalidRecordError("event", type(event), "an event, or an offset as a string")
         return self._tracker.save(position_of(event))
 
-    def track(self, event: EventData) -> Apart:
+    def track(self, event: EventData) -> TrackedEvent:
         """Finish an event separately, so that `process_events` may return before it is done.
 
         Args:
@@ -417,8 +417,8 @@ class PartitionHandler:
 
     def _has_room(self) -> bool:
         session, limit = self.session, self._run.options.max_pending
-        apart = session.begun
-        while not session.until(lambda: self._is_ending or len(apart) < limit, LOOKING):
+        tracked = session.begun
+        while not session.until(lambda: self._is_ending or len(tracked) < limit, LOOKING):
             if is_client_closed():
                 return False
         if session.is_stuck and session.pending >= limit:
@@ -524,13 +524,13 @@ class PartitionHandler:
             reason: argument of the processor's `close`.
             drained_by: `time.monotonic()` until which events may finish.
         """
-        apart, seconds = self.session.begun, self._run.options.drain_timeout
+        tracked, seconds = self.session.begun, self._run.options.drain_timeout
         self._is_over = True
         self.session.changed()
         if not self._task.end(drained_by - time.monotonic()):
             self._warn("the handler did not end, and was cut off")
-        if not self.session.until(lambda: not apart, drained_by - time.monotonic()):
-            self._warn(f"{len(apart)} events that were left behind are unfinished")
+        if not self.session.until(lambda: not tracked, drained_by - time.monotonic()):
+            self._warn(f"{len(tracked)} events that were left behind are unfinished")
         if hasattr(self._processor, "close"):
             self._task.begin(self._close, reason)
             if not self._task.end(seconds):

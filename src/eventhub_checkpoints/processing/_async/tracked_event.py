@@ -1,25 +1,29 @@
-# Not derived: edit this file and its async twin together.
-"""Event that is being processed."""
+"""Event that is tracked until it is finished."""
 
+from collections.abc import Generator
 from typing import Any, Self
 
 from eventhub_checkpoints._shared import tracing
-from eventhub_checkpoints._shared._sync.client_check import ContextGuard
-from eventhub_checkpoints.processing._sync.session import PartitionSession
+from eventhub_checkpoints._shared._async.client_check import ContextGuard
+from eventhub_checkpoints.processing._async.session import PartitionSession
 from eventhub_checkpoints.processing.watermark import InFlightEvent
 
-ANNOUNCED_WITHIN = 1.0
-"""Seconds within which a partition is opened after its first event, by another thread."""
+ANNOUNCED_WITHIN = 0.0
+"""Maximum seconds from the first event to the opening of its partition; here, that comes first."""
 
 
-class Ticket(ContextGuard, InFlightEvent):
-    """Event that is being processed: use it in `with`, or call `done`.
+class TrackedEvent(ContextGuard, InFlightEvent):
+    """Event that is being processed: use it in `async with`, or await it and call `done`.
 
-    Leaving the `with` block finishes the event; leaving it by an exception gives it up. `done` and
-    `failed` may be called in any thread.
+    Leaving the `async with` block finishes the event; an exception marks it as failed. Once
+    awaited, it may be passed to a task that uses it in `async with`. `done` and `failed` may be
+    called in any thread.
+
+    One that `CheckpointManager.track` returns need not be awaited. When `max_pending` events wait
+    behind one of those that has failed, the partition is closed, so that it is claimed again.
     """
 
-    __slots__ = ("_event", "_operation", "_session")
+    __slots__ = ("_event", "_is_begun", "_is_block", "_operation", "_session")
     twin = "Checkpointer"
 
     def __init__(self, session: PartitionSession, event: Any) -> None:
@@ -27,18 +31,28 @@ class Ticket(ContextGuard, InFlightEvent):
         self.position = event.sequence_number, event.offset or ""
         self.size, self.is_done, self.has_failed = 1, False, False
         self._session = session
-        # Held, since the id of an event that is no longer referenced may be reused.
+        # Keep a reference: Python may reuse the id of a deleted event.
         self._event = event
-        while not session.enter(self, event):
-            session.wait_for_room()
-        tracing.received(session.key, 1)
-        self._operation = tracing.process_event(session.key, event)
+        self._is_begun = self._is_block = False
+        self._operation = tracing.UNTRACED
 
-    def __enter__(self) -> Self:
-        self._operation.attach()
+    def __await__(self) -> Generator[Any, None, Self]:
+        if not self._is_begun:
+            session = self._session
+            while not (self._is_begun or session.enter(self, self._event)):
+                yield from session.wait_for_room().__await__()
+            self._is_begun = True
+            tracing.received(session.key, 1)
+            self._operation = tracing.process_event(session.key, self._event)
+        if self._is_block:
+            self._operation.attach()
         return self
 
-    def __exit__(
+    def __aenter__(self) -> Self:
+        self._is_block = True
+        return self  # the caller awaits it
+
+    async def __aexit__(
         self, exc_type: object, exc_value: BaseException | None, traceback: object
     ) -> None:
         self._operation.detach()
@@ -50,6 +64,8 @@ class Ticket(ContextGuard, InFlightEvent):
 
     def done(self) -> None:
         """Finish the event; has no effect a second time, or after its session has ended."""
+        if not self._is_begun:
+            raise RuntimeError("this event was not begun: `await` what track() returns")
         session = self._session
         if self._operation is not tracing.UNTRACED:
             self._operation.end()
@@ -62,7 +78,7 @@ class Ticket(ContextGuard, InFlightEvent):
             session.changed()
 
     def failed(self) -> None:
-        """Give the event up: it is read again when the partition is claimed again."""
+        """Mark the event as failed: it is read again when the partition is claimed again."""
         session = self._session
         self._operation.fail(None)
         session.begun.pop(id(self._event), None)
@@ -71,13 +87,8 @@ class Ticket(ContextGuard, InFlightEvent):
         session.changed()
 
 
-class Apart(Ticket):
-    """Event that is finished separately, after `process_events` has returned; by any thread.
-
-    Leaving a `with` block finishes it; leaving the block by an exception gives it up. When
-    `max_pending` events wait behind one that was given up, the partition is closed, so that it is
-    claimed again.
-    """
+class TrackedBatchEvent(TrackedEvent):
+    """Event of a batch that is finished separately, after `process_events` has returned."""
 
     __slots__ = ()
     twin = "EventProcessor"
@@ -87,6 +98,7 @@ class Apart(Ticket):
         self.position = event.sequence_number, event.offset or ""
         self.size, self.is_done, self.has_failed = 1, False, False
         self._session, self._event = session, event
+        self._is_begun, self._is_block = True, False
         self._operation = tracing.UNTRACED
 
     def begin(self) -> None:
@@ -99,5 +111,5 @@ class Apart(Ticket):
             super().done()
 
     def release(self) -> None:
-        """Have `done` and `failed` do nothing: the event was finished or taken out before."""
+        """Disable `done` and `failed`: the event was finished or removed before."""
         self._event = None

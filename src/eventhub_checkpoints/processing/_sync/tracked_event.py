@@ -1,26 +1,28 @@
-"""Event that is being processed."""
+# Not derived: edit this file and its async twin together.
+"""Event that is tracked until it is finished."""
 
-from collections.abc import Generator
 from typing import Any, Self
 
 from eventhub_checkpoints._shared import tracing
-from eventhub_checkpoints._shared._async.client_check import ContextGuard
-from eventhub_checkpoints.processing._async.session import PartitionSession
+from eventhub_checkpoints._shared._sync.client_check import ContextGuard
+from eventhub_checkpoints.processing._sync.session import PartitionSession
 from eventhub_checkpoints.processing.watermark import InFlightEvent
 
-ANNOUNCED_WITHIN = 0.0
-"""Maximum seconds from the first event to the opening of its partition; here, that comes first."""
+ANNOUNCED_WITHIN = 1.0
+"""Seconds within which a partition is opened after its first event, by another thread."""
 
 
-class Ticket(ContextGuard, InFlightEvent):
-    """Event that is being processed: use it in `async with`, or await it and call `done`.
+class TrackedEvent(ContextGuard, InFlightEvent):
+    """Event that is being processed: use it in `with`, or call `done`.
 
-    Leaving the `async with` block finishes the event; an exception marks it as failed. An
-    awaited ticket may be passed to a task that uses it in `async with`. `done` and `failed` may be
-    called in any thread.
+    Leaving the `with` block finishes the event; an exception marks it as failed. `done` and
+    `failed` may be called in any thread.
+
+    When `max_pending` events wait behind one of `CheckpointManager.track` that has failed, the
+    partition is closed, so that it is claimed again.
     """
 
-    __slots__ = ("_event", "_is_begun", "_is_block", "_operation", "_session")
+    __slots__ = ("_event", "_operation", "_session")
     twin = "Checkpointer"
 
     def __init__(self, session: PartitionSession, event: Any) -> None:
@@ -30,26 +32,16 @@ class Ticket(ContextGuard, InFlightEvent):
         self._session = session
         # Keep a reference: Python may reuse the id of a deleted event.
         self._event = event
-        self._is_begun = self._is_block = False
-        self._operation = tracing.UNTRACED
+        while not session.enter(self, event):
+            session.wait_for_room()
+        tracing.received(session.key, 1)
+        self._operation = tracing.process_event(session.key, event)
 
-    def __await__(self) -> Generator[Any, None, Self]:
-        if not self._is_begun:
-            session = self._session
-            while not (self._is_begun or session.enter(self, self._event)):
-                yield from session.wait_for_room().__await__()
-            self._is_begun = True
-            tracing.received(session.key, 1)
-            self._operation = tracing.process_event(session.key, self._event)
-        if self._is_block:
-            self._operation.attach()
+    def __enter__(self) -> Self:
+        self._operation.attach()
         return self
 
-    def __aenter__(self) -> Self:
-        self._is_block = True
-        return self  # the caller awaits it
-
-    async def __aexit__(
+    def __exit__(
         self, exc_type: object, exc_value: BaseException | None, traceback: object
     ) -> None:
         self._operation.detach()
@@ -61,8 +53,6 @@ class Ticket(ContextGuard, InFlightEvent):
 
     def done(self) -> None:
         """Finish the event; has no effect a second time, or after its session has ended."""
-        if not self._is_begun:
-            raise RuntimeError("this event was not begun: `await` what track() returns")
         session = self._session
         if self._operation is not tracing.UNTRACED:
             self._operation.end()
@@ -84,12 +74,8 @@ class Ticket(ContextGuard, InFlightEvent):
         session.changed()
 
 
-class Apart(Ticket):
-    """Event that is finished separately, after `process_events` has returned; by any thread.
-
-    Leaving an `async with` block finishes it; an exception marks it as failed. When `max_pending`
-    events wait behind a failed one, the partition is closed, so that it is claimed again.
-    """
+class TrackedBatchEvent(TrackedEvent):
+    """Event of a batch that is finished separately, after `process_events` has returned."""
 
     __slots__ = ()
     twin = "EventProcessor"
@@ -99,7 +85,6 @@ class Apart(Ticket):
         self.position = event.sequence_number, event.offset or ""
         self.size, self.is_done, self.has_failed = 1, False, False
         self._session, self._event = session, event
-        self._is_begun, self._is_block = True, False
         self._operation = tracing.UNTRACED
 
     def begin(self) -> None:
