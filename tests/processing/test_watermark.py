@@ -144,18 +144,6 @@ def test_a_failed_event_holds_the_position_until_it_is_done_after_all() -> None:
     assert watermark.position == at(1)
 
 
-def test_an_event_may_be_replaced_by_an_object_that_is_finished_instead() -> None:
-    watermark = Watermark()
-    first, replaced, last = (watermark.track(at(number)) for number in range(3))
-    other = InFlightEvent(watermark, at(1))
-    watermark.replace(replaced, other)
-    for event in (first, replaced, last):
-        event.done()
-    assert watermark.position == at(0)
-    other.done()
-    assert (watermark.position, watermark.pending) == (at(2), 0)
-
-
 def test_events_that_finish_together_are_counted_one_by_one() -> None:
     watermark = Watermark(4)
     several = watermark.track(at(2), 3)

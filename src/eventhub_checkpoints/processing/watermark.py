@@ -1,9 +1,10 @@
 """Positions up to which all events of a partition are finished.
 
-`Watermark` follows events that finish in any order, `Deliveries` follows the events that a handler
-was called with, and `Latest` the checkpoints of a program that saves them itself.
+`Watermark` follows events that finish in any order, one by one or in batches, and `Latest` the
+checkpoints of a program that saves them itself.
 """
 
+import math
 import sys
 from bisect import bisect_right
 from collections import deque
@@ -55,113 +56,8 @@ class InFlightEvent:
         self.has_failed = True
 
 
-class Watermark:
-    """Low watermark of one partition in one session: the position that may be saved.
-
-    Events may finish in any order. Tracking and finishing take constant time, since the position
-    passes each event once.
-
-    Args:
-        max_pending: number of started events after the position at which `is_full` is true.
-
-    Attributes:
-        begun: number of started events.
-        count: events in the finished prefix.
-        unpassed: events that the position has not passed, in the order of arrival.
-    """
-
-    __slots__ = ("_passed", "begun", "count", "max_pending", "unpassed")
-
-    def __init__(self, max_pending: int = sys.maxsize) -> None:
-        self.max_pending = max_pending
-        self.begun = 0
-        self.count = 0
-        self.unpassed: deque[InFlightEvent] = deque()
-        self._passed: tuple[int, str] | None = None
-
-    @property
-    def position(self) -> Position | None:
-        """Position of the last event of the finished prefix; None if there is none yet."""
-        # Created on demand: far more events are passed than saved.
-        return self._passed and Position(*self._passed)
-
-    @property
-    def pending(self) -> int:
-        """Number of started events after the position."""
-        return self.begun - self.count
-
-    @property
-    def first_unpassed(self) -> InFlightEvent | None:
-        """First event that the position has not passed; None if there is none."""
-        try:
-            return self.unpassed[0]
-        except IndexError:  # not checked before: another thread may pass the last event meanwhile
-            return None
-
-    def track(self, position: tuple[int, str], size: int = 1) -> InFlightEvent:
-        """Start an event, or the last of several consecutive ones; call it in order of arrival."""
-        event = InFlightEvent(self, position, size)
-        self.enter(event)
-        return event
-
-    def enter(self, event: InFlightEvent) -> None:
-        """Start an event that the caller has created; call it in the order of arrival."""
-        self.unpassed.append(event)
-        self.begun += event.size
-
-    def move(self) -> None:
-        """Advance the position past the finished events at the head.
-
-        After a link was reopened, the client delivers again the events that it had buffered, so
-        sequence numbers may repeat and decrease within one session. A repeated event is processed
-        like any other, but does not move the position back.
-
-        Source: azure-eventhub 5.15.1, `_consumer.py`, `EventHubConsumer.receive`: the buffer is
-        kept, and the new link starts after the last event that was delivered from it.
-        """
-        unpassed, count, newest = self.unpassed, self.count, self._passed
-        while unpassed and unpassed[0].is_done:
-            event = unpassed.popleft()
-            count += event.size
-            if newest is None or event.position[0] > newest[0]:
-                newest = event.position
-        self.count, self._passed = count, newest
-
-    def split(self, event: InFlightEvent, first: InFlightEvent) -> None:
-        """Separate the first events from a group that the position has not passed.
-
-        Args:
-            event: the group.
-            first: the first events of the group, fewer than all.
-        """
-        event.size -= first.size
-        self.unpassed.insert(self._index(event), first)
-
-    def replace(self, event: InFlightEvent, other: InFlightEvent) -> None:
-        """Replace an event that the position has not passed by another object."""
-        self.unpassed[self._index(event)] = other
-
-    def _index(self, event: InFlightEvent) -> int:
-        at = len(self.unpassed) - 1
-        # From the end: events that are split were tracked recently.
-        while self.unpassed[at] is not event:
-            at -= 1
-        return at
-
-    @property
-    def is_full(self) -> bool:
-        """Return whether no more events should be started for now."""
-        return self.pending >= self.max_pending
-
-    @property
-    def is_settled(self) -> bool:
-        """Return whether the position cannot advance: no event is pending, or the next failed."""
-        first = self.first_unpassed
-        return first is None or first.has_failed
-
-
 class Row(NamedTuple):
-    """Consecutive events.
+    """Consecutive events of a batch.
 
     Attributes:
         numbers: their sequence numbers, ascending; with gaps if the hub is compacted.
@@ -183,58 +79,126 @@ class Delivery(InFlightEvent):
     __slots__ = ("batch", "numbers")
 
     def __init__(
-        self, watermark: Watermark, position: Position, numbers: Sequence[int], batch: int
+        self,
+        watermark: "Watermark",
+        position: tuple[int, str],
+        numbers: Sequence[int],
+        batch: int,
     ) -> None:
         super().__init__(watermark, position, len(numbers))
         self.numbers = numbers
         self.batch = batch
 
 
-class Deliveries:
-    """Events of one session that a handler was called with and that are not finished."""
+class Watermark:
+    """Low watermark of one partition in one session: the position that may be saved.
 
-    def __init__(self, watermark: Watermark) -> None:
-        self._watermark = watermark
-        self._open: list[Delivery] = []
+    Events may finish in any order: one by one (`track`, `enter`), or in the batches that a handler
+    is called with (`begin`, `finish`), of which single events may be taken out. Tracking and
+    finishing an event take constant time, since the position passes each event once.
+
+    Args:
+        max_pending: number of started events after the position at which `is_full` is true.
+
+    Attributes:
+        begun: number of started events.
+        count: events in the finished prefix.
+        unpassed: events that the position has not passed, in the order of arrival.
+        newest: highest sequence number of all batches; minus infinity if there was none.
+    """
+
+    __slots__ = (
+        *("_batch", "_passed", "_unfinished", "begun", "count", "max_pending", "newest"),
+        "unpassed",
+    )
+
+    def __init__(self, max_pending: int = sys.maxsize) -> None:
+        self.max_pending = max_pending
+        self.begun = 0
+        self.count = 0
+        self.unpassed: deque[InFlightEvent] = deque()
+        self.newest = -math.inf
+        self._passed: tuple[int, str] | None = None
         self._batch = 0
+        self._unfinished: list[Delivery] = []
 
-    def begin(self, rows: list[Row]) -> None:
-        """Record the next batch that the handler is called with, in the order of arrival.
+    @property
+    def position(self) -> Position | None:
+        """Position of the last event of the finished prefix; None if there is none yet."""
+        # Created on demand: far more events are passed than saved.
+        return self._passed and Position(*self._passed)
+
+    @property
+    def pending(self) -> int:
+        """Number of started events after the position."""
+        return self.begun - self.count
+
+    @property
+    def first_unpassed(self) -> InFlightEvent | None:
+        """First event that the position has not passed; None if there is none."""
+        try:
+            return self.unpassed[0]
+        except IndexError:  # not checked before: another thread may pass the last event meanwhile
+            return None
+
+    @property
+    def is_full(self) -> bool:
+        """Return whether no more events should be started for now."""
+        return self.pending >= self.max_pending
+
+    @property
+    def is_settled(self) -> bool:
+        """Return whether the position cannot advance: no event is pending, or the next failed."""
+        first = self.first_unpassed
+        return first is None or first.has_failed
+
+    def track(self, position: tuple[int, str], size: int = 1) -> InFlightEvent:
+        """Start an event, or the last of several consecutive ones; call it in order of arrival."""
+        event = InFlightEvent(self, position, size)
+        self.enter(event)
+        return event
+
+    def enter(self, event: InFlightEvent) -> None:
+        """Start an event that the caller has created; call it in the order of arrival."""
+        self.unpassed.append(event)
+        self.begun += event.size
+
+    def begin(self, rows: Sequence[Row]) -> None:
+        """Start the events of the next batch; call it in the order of arrival.
 
         Args:
             rows: one, or several if sequence numbers decrease within the batch.
         """
         self._batch += 1
         for numbers, last in rows:
-            delivery = Delivery(self._watermark, last, numbers, self._batch)
-            self._watermark.enter(delivery)
-            self._open.append(delivery)
+            delivery = Delivery(self, last, numbers, self._batch)
+            self.enter(delivery)
+            self._unfinished.append(delivery)
+            self.newest = max(self.newest, last.sequence_number)
 
-    def finish(self) -> None:
-        """Finish all events."""
-        for delivery in self._open:
-            delivery.done()
-        self._open.clear()
-
-    def finish_until(self, position: Position) -> None:
-        """Finish every event up to and including this one."""
-        for delivery in list(self._open):
-            size = bisect_right(delivery.numbers, position.sequence_number)
+    def finish(self, position: Position | None = None) -> None:
+        """Finish the events of all batches up to and including a position; None: all of them."""
+        last = math.inf if position is None else position.sequence_number
+        for delivery in list(self._unfinished):
+            size = bisect_right(delivery.numbers, last)
             if size == len(delivery.numbers):
                 delivery.done()
-                self._open.remove(delivery)
-            elif size:
+                self._unfinished.remove(delivery)
+            elif position and size:
                 self._cut(delivery, position, size).done()
 
-    def take_out(self, position: Position, previous: Position | None) -> Delivery | None:
-        """Remove one event of the last batch, to finish it separately; None if it is finished.
+    def take_out(self, event: InFlightEvent, previous: Position | None) -> bool:
+        """Replace one event of the last batch by an object that is finished separately.
 
         Args:
-            position: of the event.
-            previous: of the event before it in that batch; None: it is the first.
+            event: the object, at the position of the event.
+            previous: position of the event before it in that batch; None: it is the first.
+
+        Returns:
+            Whether it was replaced; if not, it is finished, or was taken out before.
         """
-        number = position.sequence_number
-        for at, delivery in enumerate(self._open):
+        number = event.position[0]
+        for at, delivery in enumerate(self._unfinished):
             if delivery.batch != self._batch or number not in delivery.numbers:
                 continue
             before = bisect_right(delivery.numbers, number) - 1
@@ -243,19 +207,48 @@ class Deliveries:
                 if previous is None or previous.sequence_number != neighbour:
                     # The batch holds the event twice, and this is the other occurrence.
                     continue
-                self._open.insert(at, self._cut(delivery, previous, before))
+                self._unfinished.insert(at, self._cut(delivery, previous, before))
+            single = delivery
             if len(delivery.numbers) > 1:
-                return self._cut(delivery, position, 1)
-            self._open.remove(delivery)
-            return delivery
-        return None
+                single = self._cut(delivery, event.position, 1)
+            else:
+                self._unfinished.remove(delivery)
+            self.unpassed[self._index(single)] = event
+            return True
+        return False
 
-    def _cut(self, delivery: Delivery, position: Position, size: int) -> Delivery:
+    def move(self) -> None:
+        """Advance the position past the finished events at the head.
+
+        After a link was reopened, the client delivers again the events that it had buffered, so
+        sequence numbers may repeat and decrease within one session. A repeated event is processed
+        like any other, but does not move the position back.
+
+        Source: azure-eventhub 5.15.1, `_consumer.py`, `EventHubConsumer.receive`: the buffer is
+        kept, and the new link starts after the last event that was delivered from it.
+        """
+        unpassed, count, newest = self.unpassed, self.count, self._passed
+        while unpassed and unpassed[0].is_done:
+            event = unpassed.popleft()
+            count += event.size
+            if newest is None or event.position[0] > newest[0]:
+                newest = event.position
+        self.count, self._passed = count, newest
+
+    def _cut(self, delivery: Delivery, position: tuple[int, str], size: int) -> Delivery:
         """Separate and return the first `size` events of a delivery, up to this position."""
-        first = Delivery(self._watermark, position, delivery.numbers[:size], delivery.batch)
+        first = Delivery(self, position, delivery.numbers[:size], delivery.batch)
         delivery.numbers = delivery.numbers[size:]
-        self._watermark.split(delivery, first)
+        delivery.size -= size
+        self.unpassed.insert(self._index(delivery), first)
         return first
+
+    def _index(self, event: InFlightEvent) -> int:
+        at = len(self.unpassed) - 1
+        # From the end: events that are split were tracked recently.
+        while self.unpassed[at] is not event:
+            at -= 1
+        return at
 
 
 class Latest:

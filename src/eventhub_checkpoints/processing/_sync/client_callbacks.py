@@ -122,7 +122,7 @@ class ClientCallbacks:
         if handler is None:
             return None
         shown = self.store.choice.last_shown(partition_id)
-        number = shown[0] if shown and not handler.has_begun else handler.tracker.newest
+        number = shown[0] if shown and not handler.has_begun else handler.session.watermark.newest
         return number if isinstance(number, int) else None
 
     def in_background(self, function: Callable[..., None], *args: object) -> None:

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from functools import partial
 from operator import attrgetter
@@ -30,7 +30,7 @@ from eventhub_checkpoints.processing._sync.checkpoint_writer import (
 from eventhub_checkpoints.processing.policy import Policy
 from eventhub_checkpoints.processing.stall import Facts, Since
 from eventhub_checkpoints.processing.statistics import PartitionStats, Tally, by_partition
-from eventhub_checkpoints.processing.watermark import InFlightEvent, Watermark
+from eventhub_checkpoints.processing.watermark import InFlightEvent, Position, Row, Watermark
 from eventhub_checkpoints.sdk.consumer import (
     client_of,
     has_ended,
@@ -83,7 +83,9 @@ class PartitionSession(SessionProgress[Watermark]):
         caller: the client's task or thread that opened the partition; None: it is not known.
         closer: the aio client's task that closes it, and then releases the partition.
         context: the client's context of the partition.
-        begun: events that are neither done nor failed, by the id of the client's object.
+        batch: events that the handler of a processor is called with; empty when it has returned.
+        begun: events that are finished one by one, and neither done nor failed, by the id of the
+            client's object.
         has_failures: whether any event has failed.
         is_announced: whether the client has announced that the partition is open; a sync client
             may deliver events before.
@@ -93,7 +95,8 @@ class PartitionSession(SessionProgress[Watermark]):
     """
 
     __slots__ = (
-        *("_draining", "_loop", "_max_unsaved", "began_at", "begun", "caller", "closer"),
+        *("_draining", "_indexes", "_loop", "_max_unsaved", "batch", "began_at", "begun"),
+        *("caller", "closer"),
         *("context", "ends_by"),
         *("has_failures", "is_announced", "key", "scope", "watermark", "writer"),
     )
@@ -115,6 +118,8 @@ class PartitionSession(SessionProgress[Watermark]):
         self.has_failures = self.is_announced = False
         self.began_at = time.monotonic()
         self.begun: dict[int, InFlightEvent] = {}
+        self.batch: Sequence[Any] = ()
+        self._indexes: dict[int, int] = {}
         self.caller: object = None
         self.closer: object = None
         self._loop: Callable[[], Any] = no_loop
@@ -241,6 +246,36 @@ class PartitionSession(SessionProgress[Watermark]):
                 return False
             watermark.move()
             return watermark.count >= self.progress.wake_count
+
+    def begin(self, batch: Sequence[Any], rows: Sequence[Row]) -> None:
+        """Start the batch that a handler is called with next; `rows` are its sequence numbers."""
+        with self.guard:
+            self.batch, self._indexes = batch, {}
+            self.watermark.begin(rows)
+
+    def returned(self) -> None:
+        """Record that the handler has returned: single events can no longer be taken out."""
+        self.batch, self._indexes = (), {}
+
+    def index_of(self, event: object) -> int | None:
+        """Return the index of an event in the current batch; None if it is not in it."""
+        # Created on demand: few handlers take events out of their batches.
+        if len(self._indexes) != len(self.batch):
+            self._indexes = {id(each): index for index, each in enumerate(self.batch)}
+        return self._indexes.get(id(event))
+
+    def finish(self, position: Position | None = None) -> None:
+        """Finish the events of all batches up to and including a position; None: all of them."""
+        with self.guard:
+            self.watermark.finish(position)
+        if self.watermark.count >= self.progress.wake_count:
+            self.writer.wake()
+        self.changed()
+
+    def has_passed(self, position: Position) -> bool:
+        """Return whether all events up to a position are finished."""
+        reached = self.watermark.position
+        return reached is not None and position.sequence_number <= reached.sequence_number
 
     def draining_since(self) -> float:
         """Return since when the current unfinished events have been waited for."""
