@@ -91,7 +91,7 @@ def test_a_link_that_the_hub_refuses_again_and_again_is_found_and_said_once(
     if stage.is_simulated:
         site.pass_time(3)
     else:  # the attempts take real time
-        wait(lambda: site.pass_time(0.2) or site.stalled is not None)
+        wait(lambda: site.pass_time(0.2) or not checkpointer.healthy())
     assert (site.stalled, checkpointer.healthy()) == ("link", False)
     (line,) = site.logged()
     assert "accepts none of the client's attempts to read from position 'corrupt!'" in line

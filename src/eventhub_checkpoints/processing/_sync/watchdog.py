@@ -117,6 +117,9 @@ class Watchdog:
         reopen: has the client open a partition again.
         stalled_after: seconds without progress that make a stall; None: nothing is watched.
         on_stall: what to do about one; see `EventProcessor`.
+
+    Attributes:
+        stalls: what the last look has found; replaced when the look is complete.
     """
 
     def __init__(
@@ -136,6 +139,7 @@ class Watchdog:
         self._reopenings: dict[Hashable, Reopenings] = {}
         self._questions: dict[object, float] = {}
         self._silent_since: float | None = None
+        self.stalls: list[Stall] = []
 
     def start(self) -> None:
         """Start to look, unless nothing is watched."""
@@ -146,6 +150,7 @@ class Watchdog:
         """Stop to look."""
         self._background.stop(LAST_ANSWER)
         self._watches.clear()
+        self.stalls = []
 
     def wake(self) -> None:
         """Look now."""
@@ -154,12 +159,6 @@ class Watchdog:
     def is_healthy(self) -> bool:
         """Return whether no partition has stalled, and this still looks at them."""
         return not self.stalls and (self._background.is_alive or not self._watches)
-
-    @property
-    def stalls(self) -> list[Stall]:
-        """What the last look has found."""
-        watches = list(self._watches.values())
-        return [watch.stall for watch in watches if watch.stall is not None]
 
     def _run(self) -> float:
         assert self._limit is not None
@@ -191,6 +190,9 @@ class Watchdog:
             self._attribute(each, watched)
         for each in watched:
             self._tell(each, before.get(each.key), now)
+        # Not before: a liveness probe in another thread would see a stall that the look at the
+        # running handlers attributes to another partition, or clears.
+        self.stalls = [each.stall for each in self._watches.values() if each.stall is not None]
         self._ask(watched, now)
 
     def _attribute(self, each: Watched, watched: list[Watched]) -> None:
