@@ -261,9 +261,11 @@ class Latest:
         counter: counts the requests.
         newest: number of the last one, its sequence number and its offset.
         at_once: last position that was written at once, in place of the `newest` of that number.
+        pending: events after the position; none, since each request stands for all before it.
     """
 
     __slots__ = ("at_once", "counter", "newest")
+    pending = 0
 
     def __init__(self) -> None:
         self.counter = count(1)

@@ -4,7 +4,6 @@
 all open sessions.
 """
 
-import math
 import os
 import sys
 import threading
@@ -46,19 +45,19 @@ LOOKING = 0.2
 OVERLAP = 1.0
 """Seconds that a client may take from listing checkpoints to opening a partition."""
 
-Key = tuple[str, ...]
+Names = tuple[str, ...]
 """Namespace, hub, consumer group and partition id, as the client spells them."""
-names_of: Callable[[PartitionContext], Key] = attrgetter(*NAMES)
+read_names: Callable[[PartitionContext], Names] = attrgetter(*NAMES)
 
 
-def key_of(partition_context: PartitionContext) -> Key:
-    """Return the key of a handler's partition.
+def names_of(partition_context: PartitionContext) -> Names:
+    """Return the names of a handler's partition.
 
     Raises:
         InvalidRecordError: the argument is not a partition context.
     """
     try:
-        return names_of(partition_context)
+        return read_names(partition_context)
     except AttributeError:
         kind = None if partition_context is None else type(partition_context)
         raise InvalidRecordError(
@@ -90,29 +89,29 @@ class PartitionSession(SessionProgress[Watermark]):
             may deliver events before.
         began_at: when it began.
         ends_by: when it will have ended, once it is being closed; before that, None.
+        ended_at: when it ended; before that, None.
         scope: namespace, hub and consumer group.
     """
 
     __slots__ = (
         *("_draining", "_indexes", "_loop", "_max_unsaved", "batch", "began_at", "begun"),
         *("caller", "closer"),
-        *("context", "ends_by"),
-        *("has_failures", "is_announced", "key", "scope", "watermark", "writer"),
+        *("context", "ended_at", "ends_by"),
+        *("has_failures", "is_announced", "key", "scope", "writer"),
     )
 
     def __init__(
         self,
-        key: Key,
+        key: Names,
         policy: Policy,
         tally: Tally,
         writer: CheckpointWriter,
         max_pending: int,
         max_unsaved: int | None,
     ) -> None:
-        self.watermark = Watermark(max_pending)
         self.key, self.scope = key, key[:-1]
         names: Mapping[str, str] = dict(zip(NAMES, key, strict=True))
-        super().__init__(names, self.watermark, policy, tally)
+        super().__init__(names, Watermark(max_pending), policy, tally)
         self.writer = writer
         self.has_failures = self.is_announced = False
         self.began_at = time.monotonic()
@@ -124,12 +123,9 @@ class PartitionSession(SessionProgress[Watermark]):
         self._loop: Callable[[], Any] = no_loop
         self.context: PartitionContext | None = None
         self.ends_by: float | None = None
+        self.ended_at: float | None = None
         self._draining = Since()
         self._max_unsaved = sys.maxsize if max_unsaved is None else max_unsaved
-
-    @property
-    def pending(self) -> int:
-        return self.watermark.pending
 
     @property
     def client(self) -> Any:
@@ -303,7 +299,8 @@ class PartitionSessions:
         max_pending: see `PartitionSession`, like `max_unsaved`.
 
     Attributes:
-        open: sessions that have not ended, by their key; replaced on every change, never modified.
+        open: sessions that have not ended, by the names of their partition; replaced on every
+            change, never modified, since others read it without a lock.
     """
 
     def __init__(
@@ -326,9 +323,8 @@ class PartitionSessions:
         self._process_id = os.getpid()
         self._guard = threading.Lock()
         self.writer = self._make_writer()
-        self.open: dict[Key, PartitionSession] = {}
-        self._tallies: dict[Key, Tally] = {}
-        self._ended: dict[Key, tuple[float, PartitionSession]] = {}
+        self.open: dict[Names, PartitionSession] = {}
+        self._newest: dict[Names, PartitionSession] = {}
 
     def of(self, partition_context: PartitionContext, *, announces: bool) -> PartitionSession:
         """Return the session of a partition; it begins with the first event or announcement.
@@ -339,7 +335,7 @@ class PartitionSessions:
         if self._process_id != os.getpid():
             self._reset()
         with self._guard:
-            session = self.open.get(key_of(partition_context))
+            session = self.open.get(names_of(partition_context))
             if session is None or (announces and session.is_announced):
                 session = self._begin(partition_context)
             session.is_announced |= announces
@@ -351,28 +347,28 @@ class PartitionSessions:
             return self._begin(partition_context)
 
     def _begin(self, partition_context: PartitionContext) -> PartitionSession:
-        key = key_of(partition_context)
-        tally = self._tallies.setdefault(key, Tally())
+        key = names_of(partition_context)
+        before = self._newest.get(key)
+        tally = Tally() if before is None else before.progress.tally
         session = PartitionSession(key, self._policy, tally, self.writer, *self._limits)
         session.context = partition_context
-        session.before = self._overlapped(key)
+        session.before = before and self._overlapped(before)
         if self._is_closed:
             session.is_over = True
             return session
+        self._newest[key] = session
         self.open = {**self.open, key: session}
         self.writer.add(session)
         return session
 
-    def _overlapped(self, key: Key) -> PartitionSession | None:
-        """Return the session whose last write may follow the listing for this one, or None."""
-        ended_at, before = self._ended.get(key, (-math.inf, None))
-        if still_open := self.open.get(key):
-            self.writer.end(still_open)
-            before = still_open
-        elif time.monotonic() - ended_at > OVERLAP:
+    def _overlapped(self, before: PartitionSession) -> PartitionSession | None:
+        """Return the earlier session if its last write may follow the listing for the next one."""
+        if before.ended_at is None:
+            self.writer.end(before)
+        elif time.monotonic() - before.ended_at > OVERLAP:
             return None
-        if before is not None:
-            before.before = None
+        # Each session refers to one before it, not to a chain of all.
+        before.before = None
         return before
 
     def drained_by(self, session: PartitionSession, seconds: float) -> float:
@@ -405,9 +401,9 @@ class PartitionSessions:
         if flushes and stops:
             sessions = self._of_same_client(session)
             for each in sessions:
-                each.flushing.of(each.finished.count, now)
+                each.flushing.of(each.watermark.count, now)
             await self.writer.begin_flush(sessions, self._write_timeout)
-            end = session.flushing.of(session.finished.count, now) + self._write_timeout
+            end = session.flushing.of(session.watermark.count, now) + self._write_timeout
         if session.ends_by is not None:
             end = min(end, session.ends_by)
         await self._end(session, end, flushes=flushes)
@@ -415,7 +411,7 @@ class PartitionSessions:
     async def _end(self, session: PartitionSession, end: float, *, flushes: bool) -> None:
         await self.writer.finish(session, end - time.monotonic(), flushes=flushes)
         with self._guard:
-            self._ended[session.key] = (time.monotonic(), session)
+            session.ended_at = time.monotonic()
             self.open = {key: each for key, each in self.open.items() if each is not session}
 
     async def flush(self, partition_id: str | None = None) -> bool:

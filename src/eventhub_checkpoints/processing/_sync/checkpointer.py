@@ -23,7 +23,7 @@ from eventhub_checkpoints.processing._sync.session import (
     CURRENT_SESSION,
     PartitionSession,
     PartitionSessions,
-    key_of,
+    names_of,
 )
 from eventhub_checkpoints.processing._sync.tracked_event import ANNOUNCED_WITHIN, TrackedEvent
 from eventhub_checkpoints.processing._sync.watchdog import (
@@ -172,7 +172,7 @@ class Checkpointer(ClosingContext):
         if the store refuses stale checkpoints. (After an error the client also reports a loss,
         although it still owns the partition.)
         """
-        session = self._sessions.open.get(key_of(partition_context))
+        session = self._sessions.open.get(names_of(partition_context))
         if session is None:
             return
         # A sync client that is closed while it receives reports that it has lost the partition.
@@ -231,7 +231,7 @@ class Checkpointer(ClosingContext):
 
     def _session_of(self, partition_context: PartitionContext) -> PartitionSession:
         session, sessions = CURRENT_SESSION.get(), self._sessions
-        key = key_of(partition_context)
+        key = names_of(partition_context)
         if session is None or session.writer is not sessions.writer or session.key != key:
             session = sessions.open.get(key)
         if session is None:
