@@ -20,5 +20,6 @@ In `_async` (edited) and `_sync` (derived):
 - `client_callbacks`: what an EventProcessor passes to its client. `receive_loop`: running that
   client, and its handlers to their end.
 - `watchdog`: looks for stalled partitions in the background.
-- `start_position_store`: the store that decides where the client starts.
+- `processor_store`: the store that an EventProcessor passes to its client; it shows the positions
+  to start from. `position_validator`: finds positions that the hub does not have.
 """

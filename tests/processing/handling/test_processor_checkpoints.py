@@ -212,7 +212,7 @@ def test_no_more_events_are_given_than_may_be_left_behind(
     elapse(1)
     assert len(left.tracked) <= given + 2
     stopping = run.begin("stop")
-    wait(lambda: run.processor._callbacks.store.is_stopping)
+    wait(lambda: run.processor._callbacks.is_stopping)
     for tracked in left.tracked.values():
         tracked.done()
     stopping.result(LIMIT)

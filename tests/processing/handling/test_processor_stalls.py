@@ -261,7 +261,7 @@ def test_a_drain_is_no_stall(watch: Watch, hold: threading.Event) -> None:
     watch.wait(lambda: run.deeds.numbers() == [0])
     watch.clock.look()
     stopping = run.begin("stop")
-    watch.wait(lambda: watch.processor._callbacks.store.is_stopping)
+    watch.wait(lambda: watch.processor._callbacks.is_stopping)
     for _ in range(10):
         watch.clock.jump(LIMIT / 2)
         watch.clock.look()

@@ -7,8 +7,8 @@ from azure.eventhub.exceptions import EventHubError
 
 from eventhub_checkpoints import ConfigurationError, HubUnavailableError
 from eventhub_checkpoints.processing._async import client_callbacks as aio_callbacks
-from eventhub_checkpoints.processing._async import start_position_store as aio_start_position
-from eventhub_checkpoints.processing._sync import client_callbacks, start_position_store
+from eventhub_checkpoints.processing._async import position_validator as aio_position_validator
+from eventhub_checkpoints.processing._sync import client_callbacks, position_validator
 from variants import ONLY_SIMULATED, REAL_AIO
 
 HUB_PARTITIONS = 2
@@ -154,7 +154,7 @@ def test_an_event_that_is_on_its_way_is_not_missed(
     async def aio_once(validator: Any, partition_id: str) -> bool:
         return once(validator, partition_id)
 
-    monkeypatch.setattr(start_position_store.PositionValidator, "has_events", once)
-    monkeypatch.setattr(aio_start_position.PositionValidator, "has_events", aio_once)
+    monkeypatch.setattr(position_validator.PositionValidator, "has_events", once)
+    monkeypatch.setattr(aio_position_validator.PositionValidator, "has_events", aio_once)
     wait(lambda: len(asked) > 4)
     assert (run.seen.errors, run.processor.healthy()) == ([], True)
