@@ -247,7 +247,7 @@ def test_leaving_a_with_finishes_the_event_and_an_error_gives_it_up(
 ) -> None:
     kinds = AioPartitionSession, AioTrackedBatchEvent
     kind, tracked_event = kinds if stage.is_aio else (PartitionSession, TrackedBatchEvent)
-    session = kind(("ns", "hub", "group", "0"), every(events=10), Tally(), None, 10, None)
+    session = kind(("ns", "hub", "group", "0"), every(events=10), Tally(), None, 10, None, None)
     event = SimpleNamespace(sequence_number=0, offset="0")
     tracked = tracked_event(session, event)
     session.watermark.enter(tracked)

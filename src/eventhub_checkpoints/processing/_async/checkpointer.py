@@ -18,6 +18,7 @@ from eventhub_checkpoints._shared._async.compat import caller
 from eventhub_checkpoints._shared.settings import is_count, require, require_seconds
 from eventhub_checkpoints.errors import InvalidRecordError
 from eventhub_checkpoints.processing._async.checkpoint_writer import CheckpointWriter, log
+from eventhub_checkpoints.processing._async.client_source import ClientSource
 from eventhub_checkpoints.processing._async.handover import HandoverStore, is_handing_over
 from eventhub_checkpoints.processing._async.session import (
     CURRENT_SESSION,
@@ -29,7 +30,7 @@ from eventhub_checkpoints.processing._async.tracked_event import ANNOUNCED_WITHI
 from eventhub_checkpoints.processing._async.watchdog import (
     OnStall,
     Watchdog,
-    Watched,
+    WatchedPartition,
     check_watchdog,
     store_that_reopens,
 )
@@ -135,13 +136,13 @@ class Checkpointer(ClosingContext):
         )
         self._watchdog = Watchdog(self._watched, self._reopen, stalled_after, on_stall)
 
-    def _watched(self) -> list[Watched]:
+    def _watched(self) -> list[WatchedPartition]:
         return [
-            Watched(each, each.partition_id, each.facts(), each, each.client)
+            WatchedPartition(each, each.partition_id, each.snapshot(), each, each.source.client)
             for each in self._sessions.open.values()
         ]
 
-    def _reopen(self, partition: Watched) -> None:
+    def _reopen(self, partition: WatchedPartition) -> None:
         if partition.session is not None:
             store_that_reopens(self._store).reopen(*partition.session.key)
 
@@ -160,7 +161,7 @@ class Checkpointer(ClosingContext):
         """Begin a session; pass this as the client's `on_partition_initialize`."""
         self._check_client(partition_context)
         session = self._sessions.of(partition_context, announces=True)
-        session.opened()
+        session.source = ClientSource(partition_context, opens=True)
         self._watchdog.start()
         CURRENT_SESSION.set(session)
 
@@ -210,8 +211,9 @@ class Checkpointer(ClosingContext):
                 Let the exception leave the handler: the client then closes the partition, and the
                 event is read again.
         """
+        # `_last_used` is whichever session a thread used last. The client passes one object for all
+        # events of a partition, which tells whether it is this one; any other is compared by name.
         session = CURRENT_SESSION.get() or self._last_used
-        # The client passes one object for all events of a partition. Any other is compared by name.
         if (
             session is None
             or session.context is not partition_context

@@ -8,7 +8,6 @@ import os
 import sys
 import threading
 import time
-import weakref
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from functools import partial
@@ -17,7 +16,7 @@ from typing import Any
 
 from azure.eventhub.aio import PartitionContext
 
-from eventhub_checkpoints._shared._async.compat import caller, ended, is_over
+from eventhub_checkpoints._shared._async.compat import ended
 from eventhub_checkpoints.errors import CheckpointStoreError, InvalidRecordError
 from eventhub_checkpoints.processing._async.checkpoint_writer import (
     NAMES,
@@ -25,18 +24,13 @@ from eventhub_checkpoints.processing._async.checkpoint_writer import (
     SessionProgress,
     log,
 )
+from eventhub_checkpoints.processing._async.client_source import ClientSource
 from eventhub_checkpoints.processing.policy import Policy
-from eventhub_checkpoints.processing.stall import Facts, Since
+from eventhub_checkpoints.processing.source import Source
+from eventhub_checkpoints.processing.stall import Since, Snapshot
 from eventhub_checkpoints.processing.statistics import PartitionStats, Tally, by_partition
 from eventhub_checkpoints.processing.watermark import InFlightEvent, Position, Row, Watermark
-from eventhub_checkpoints.sdk.consumer import (
-    client_of,
-    has_ended,
-    link_attempt,
-    newest_known,
-    number_received,
-)
-from eventhub_checkpoints.sdk.stack import calling_loop, is_client_closed
+from eventhub_checkpoints.sdk.stack import is_client_closed
 
 PATIENCE = 10.0
 """Seconds after which a caller that waits for room logs a warning."""
@@ -65,10 +59,6 @@ def names_of(partition_context: PartitionContext) -> Names:
         ) from None
 
 
-def no_loop() -> None:
-    """Return no loop of a client."""
-
-
 class PartitionSession(SessionProgress[Watermark]):
     """Session of a partition: its events from when it was opened until it is closed.
 
@@ -76,9 +66,10 @@ class PartitionSession(SessionProgress[Watermark]):
         key: its names, as the client spells them.
         max_pending: maximum number of events that are started and not passed.
         max_unsaved: maximum number of events that are started and not saved; None: no limit.
+        source: delivers its events.
 
     Attributes:
-        caller: the client's task or thread that opened the partition; None: it is not known.
+        source: delivers its events; replaced when the client announces the partition.
         closer: the aio client's task that closes it, and then releases the partition.
         context: the client's context of the partition.
         batch: events that the handler of a processor is called with; empty when it has returned.
@@ -94,10 +85,9 @@ class PartitionSession(SessionProgress[Watermark]):
     """
 
     __slots__ = (
-        *("_draining", "_indexes", "_loop", "_max_unsaved", "batch", "began_at", "begun"),
-        *("caller", "closer"),
-        *("context", "ended_at", "ends_by"),
-        *("has_failures", "is_announced", "key", "scope", "writer"),
+        *("_draining", "_indexes", "_max_unsaved", "batch", "began_at", "begun", "closer"),
+        *("context", "ended_at", "ends_by", "has_failures", "is_announced", "key", "scope"),
+        *("source", "writer"),
     )
 
     def __init__(
@@ -108,6 +98,7 @@ class PartitionSession(SessionProgress[Watermark]):
         writer: CheckpointWriter,
         max_pending: int,
         max_unsaved: int | None,
+        source: Source,
     ) -> None:
         self.key, self.scope = key, key[:-1]
         names: Mapping[str, str] = dict(zip(NAMES, key, strict=True))
@@ -118,52 +109,35 @@ class PartitionSession(SessionProgress[Watermark]):
         self.begun: dict[int, InFlightEvent] = {}
         self.batch: Sequence[Any] = ()
         self._indexes: dict[int, int] = {}
-        self.caller: object = None
+        self.source = source
         self.closer: object = None
-        self._loop: Callable[[], Any] = no_loop
         self.context: PartitionContext | None = None
         self.ends_by: float | None = None
         self.ended_at: float | None = None
         self._draining = Since()
         self._max_unsaved = sys.maxsize if max_unsaved is None else max_unsaved
 
-    @property
-    def client(self) -> Any:
-        """Return the client that opened the partition; None: it is not known, or gone."""
-        return client_of(self._loop())
-
-    @property
-    def is_drained(self) -> bool:
-        """Return whether the client was closed: a synchronous one waits for its handlers first."""
-        return has_ended(self._loop())
-
-    def opened(self) -> None:
-        """Record the client that is opening the partition; called by one of its handlers."""
-        loop = calling_loop()
-        if loop is not None:
-            self._loop, self.caller = weakref.ref(loop), caller()
-
-    def facts(self) -> Facts:
+    def snapshot(self) -> Snapshot:
         """Return what the watchdog has to know."""
-        watermark, context = self.watermark, self.context
+        watermark, source = self.watermark, self.source
         try:
             tracked: tuple[int, str] | None = watermark.unpassed[-1].position
         except IndexError:  # another thread may pass the last event at any time
             tracked = watermark.position
-        received = [number_received(context), tracked[0] if tracked else None]
+        received = [source.reached, tracked[0] if tracked else None]
         trying = self.progress.trying_since
-        return Facts(
+        return Snapshot(
             arrived=(watermark.begun, *received),
             worked=watermark.count,
             is_busy=watermark.pending > 0,
             trying=frozenset() if trying is None else frozenset({trying}),
             reached=max((number for number in received if number is not None), default=None),
-            newest=newest_known(context),
-            is_lost=is_over(self.caller),
+            newest=source.newest,
+            is_lost=source.is_lost,
             is_ending=self.is_over
             or self.ends_by is not None
-            or (bool(self.begun) and self.is_drained),
-            attempt=link_attempt(self._loop(), self.partition_id),
+            or (bool(self.begun) and source.is_drained),
+            attempt=source.attempt,
         )
 
     @property
@@ -233,6 +207,8 @@ class PartitionSession(SessionProgress[Watermark]):
     def leave(self, event: InFlightEvent, source: Any) -> bool:
         """Finish an event; return whether a save may be due."""
         self.begun.pop(id(source), None)
+        # Two threads may finish neighbours at once: without the guard each could find the other's
+        # not done yet, and the position would stay before the second.
         with self.guard:
             event.is_done = True
             watermark = self.watermark
@@ -244,6 +220,7 @@ class PartitionSession(SessionProgress[Watermark]):
 
     def begin(self, batch: Sequence[Any], rows: Sequence[Row]) -> None:
         """Start the batch that a handler is called with next; `rows` are its sequence numbers."""
+        # Events that were taken out of earlier batches may finish in other threads meanwhile.
         with self.guard:
             self.batch, self._indexes = batch, {}
             self.watermark.begin(rows)
@@ -350,13 +327,15 @@ class PartitionSessions:
         key = names_of(partition_context)
         before = self._newest.get(key)
         tally = Tally() if before is None else before.progress.tally
-        session = PartitionSession(key, self._policy, tally, self.writer, *self._limits)
+        source = ClientSource(partition_context)
+        session = PartitionSession(key, self._policy, tally, self.writer, *self._limits, source)
         session.context = partition_context
         session.before = before and self._overlapped(before)
         if self._is_closed:
             session.is_over = True
             return session
         self._newest[key] = session
+        # Replaced, not modified: `done`, `stats` and the watchdog iterate over it in other threads.
         self.open = {**self.open, key: session}
         self.writer.add(session)
         return session
@@ -364,6 +343,8 @@ class PartitionSessions:
     def _overlapped(self, before: PartitionSession) -> PartitionSession | None:
         """Return the earlier session if its last write may follow the listing for the next one."""
         if before.ended_at is None:
+            # A sync client has opened it again while `on_close` of the earlier session still runs,
+            # or has never closed it. Whatever write runs now is waited for in `is_covered`.
             self.writer.end(before)
         elif time.monotonic() - before.ended_at > OVERLAP:
             return None
@@ -412,6 +393,7 @@ class PartitionSessions:
         await self.writer.finish(session, end - time.monotonic(), flushes=flushes)
         with self._guard:
             session.ended_at = time.monotonic()
+            # By identity: a later session of the same partition may be open already.
             self.open = {key: each for key, each in self.open.items() if each is not session}
 
     async def flush(self, partition_id: str | None = None) -> bool:

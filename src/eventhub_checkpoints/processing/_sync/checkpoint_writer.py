@@ -227,11 +227,14 @@ class CheckpointWriter:
         with self._changing:
             # Started first: sessions without a running writer would count as unhealthy.
             self._background.start()
+            # Replaced, never modified: the background writer and a liveness probe iterate over it.
             self._sessions = self._sessions | {session}
         self._background.wake()
 
     def end(self, session: SessionProgress[Any]) -> None:
         """Stop starting writes of a session."""
+        # Under the guard, like the look that finds a write due: after this, none is found. One that
+        # was found before is dropped by `_write`, or is waited for by `finish`.
         with session.guard:
             session.is_over = True
         with self._changing:
@@ -298,6 +301,7 @@ class CheckpointWriter:
             if watermark.count >= progress.wake_count:
                 # A checkpoint was recorded without the guard, before the new bound was set.
                 next_look = now
+        # Without the guard, which `stats` takes: `on_error` is the user's, and may call that.
         if is_late:
             self._report(session.partition_id, TimeoutError(f"no answer within {limit:g} s"))
         if due is not None:
@@ -310,7 +314,8 @@ class CheckpointWriter:
 
     def _write(self, session: SessionProgress[Any], due: Due, seconds: float) -> None:
         """Write what is due of a session, within this many seconds."""
-        # Another client may hold the partition if the session is over.
+        # The session may have ended after the look that found this due and before this task or
+        # thread began; then another client may hold the partition.
         if session.is_over:
             with session.guard:
                 session.progress.was_dropped()
@@ -396,7 +401,7 @@ class CheckpointWriter:
         """
         progress, end = session.progress, time.monotonic() + seconds
         shortest = min(SHORTEST_WRITE, seconds / 2)
-        # Otherwise a caller that keeps finishing events would keep this from ending.
+        # Fixed now: handlers that go on finishing events meanwhile would keep this from ending.
         goal = session.watermark.count
         while progress.saved_count < goal and not session.is_over:
             # If `seconds` is 0, so is `shortest`; `left < shortest` would be false until the clock

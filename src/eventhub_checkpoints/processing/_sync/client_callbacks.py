@@ -26,6 +26,7 @@ from eventhub_checkpoints.errors import (
     InvalidCheckpointError,
 )
 from eventhub_checkpoints.processing._sync.checkpoint_writer import CheckpointWriter
+from eventhub_checkpoints.processing._sync.client_source import ClientSource
 from eventhub_checkpoints.processing._sync.dispatcher import PartitionHandler, ProcessorRun
 from eventhub_checkpoints.processing._sync.handover import HandoverStore, is_handing_over
 from eventhub_checkpoints.processing._sync.position_validator import AT_START, PositionValidator
@@ -35,11 +36,11 @@ from eventhub_checkpoints.processing._sync.session import PartitionSessions, nam
 from eventhub_checkpoints.processing._sync.watchdog import (
     LAST_ANSWER,
     Watchdog,
-    Watched,
+    WatchedPartition,
     store_that_reopens,
 )
 from eventhub_checkpoints.processing.options import Options, other_store
-from eventhub_checkpoints.processing.stall import Facts
+from eventhub_checkpoints.processing.stall import Snapshot
 from eventhub_checkpoints.processing.start_position import StartChoice, refused_position
 from eventhub_checkpoints.sdk.consumer import EXPIRES_AFTER, scope_of
 from eventhub_checkpoints.sdk.stack import is_client_closed
@@ -195,7 +196,8 @@ class ClientCallbacks:
         # A sync client may still open one after it was stopped.
         if self.is_stopping or self._has_other_store(context):
             return
-        # Either client may open a partition again while it is still closing it.
+        # Either client may open a partition again while it is still closing it: the new session
+        # begins after the last checkpoint of the earlier one.
         partition = self._partition(context.partition_id)
         partition.wait_closed()
         handler = partition.handler
@@ -207,7 +209,7 @@ class ClientCallbacks:
         handler.session.is_announced = True
         self._unbalanced = None
         self.watchdog.start()
-        handler.session.opened()
+        handler.session.source = ClientSource(context, opens=True)
         handler.open()
 
     def _has_other_store(self, context: PartitionContext) -> bool:
@@ -246,6 +248,8 @@ class ClientCallbacks:
         """Return the handler of a partition; a sync client may deliver before it announces it."""
         partition_id = context.partition_id
         partition = self._partition(partition_id)
+        # Two threads of a sync client come here at once: one announces the partition, the other
+        # delivers its first events. Whoever is first begins the session.
         with self._guard:
             handler = partition.handler
             if handler is None:
@@ -372,7 +376,7 @@ class ClientCallbacks:
         self._watch.stop(LAST_ANSWER)
         self.watchdog.stop()
 
-    def _watched(self) -> list[Watched]:
+    def _watched(self) -> list[WatchedPartition]:
         """Return what the watchdog looks at: partitions that are open, or held and not opened."""
         if self.is_stopping:
             return []
@@ -380,12 +384,14 @@ class ClientCallbacks:
         watched = []
         for handler in self._handlers():
             session = handler.session
-            facts = handler.facts(self._expects_after(handler))
-            facts = facts._replace(trying=facts.trying | trying)
-            watched.append(Watched(session, session.partition_id, facts, session, self.client))
-        lost = Facts(is_lost=True, trying=trying)
+            snapshot = handler.snapshot(self._expects_after(handler))
+            snapshot = snapshot._replace(trying=snapshot.trying | trying)
+            watched.append(
+                WatchedPartition(session, session.partition_id, snapshot, session, self.client)
+            )
+        lost = Snapshot(is_lost=True, trying=trying)
         for partition_id in self.store.won - self.open_partitions:
-            watched.append(Watched(partition_id, partition_id, lost))
+            watched.append(WatchedPartition(partition_id, partition_id, lost))
         return watched
 
     def _expects_after(self, handler: PartitionHandler) -> int | None:
@@ -399,7 +405,7 @@ class ClientCallbacks:
             return -1
         return start if isinstance(start, int) else None
 
-    def _reopen(self, partition: Watched) -> None:
+    def _reopen(self, partition: WatchedPartition) -> None:
         if not self.is_ready:
             self.store.reopen(partition.partition_id)
         elif partition.session is not None:

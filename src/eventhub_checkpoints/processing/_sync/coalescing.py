@@ -327,6 +327,8 @@ class CoalescingCheckpointStore(ClosingContext, CheckpointStore):
             else:
                 self._buffer.write_now(session, Position(number, offset), kwargs)
         elif session is not None:
+            # Without a lock, for speed: one tuple replaces another. If the partition is left right
+            # now, its session writes no more, and the next owner reads the event again.
             latest = session.watermark
             count = next(latest.counter)
             latest.newest = count, number, offset

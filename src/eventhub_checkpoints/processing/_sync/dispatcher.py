@@ -27,7 +27,7 @@ from eventhub_checkpoints.processing._sync.receive_loop import HandlerTask
 from eventhub_checkpoints.processing._sync.session import LOOKING, PartitionSession
 from eventhub_checkpoints.processing._sync.tracked_event import TrackedBatchEvent, TrackedEvent
 from eventhub_checkpoints.processing.options import Options, require_handler
-from eventhub_checkpoints.processing.stall import Facts
+from eventhub_checkpoints.processing.stall import Snapshot
 from eventhub_checkpoints.processing.watermark import Position, Row
 from eventhub_checkpoints.records import checked_offset, checked_sequence_number
 from eventhub_checkpoints.sdk.stack import is_client_closed
@@ -183,6 +183,7 @@ class CheckpointManager:
             raise InvalidRecordError("event", number, expected)
         previous = position_of(session.batch[index - 1]) if index else None
         tracked = TrackedBatchEvent(session, event)
+        # Events that were taken out before may finish in other threads, which moves the watermark.
         with session.guard:
             if session.watermark.take_out(tracked, previous):
                 session.begun[id(event)] = tracked
@@ -314,23 +315,24 @@ class PartitionHandler:
         finally:
             self._calls.discard(call)
 
-    def facts(self, reached: int | None) -> Facts:
+    def snapshot(self, reached: int | None) -> Snapshot:
         """Return what the watchdog has to know.
 
         Args:
             reached: number of the last event received, or after which the partition was opened.
         """
-        facts, session = self.session.facts(), self.session
+        session = self.session
+        snapshot = session.snapshot()
         is_busy = bool(self._calls or session.begun)
         if self._run.options.policy is not None:
             # Otherwise events are unfinished until the processor asks for a checkpoint.
-            is_busy = is_busy or facts.is_busy
-        is_ending = self._is_ending or self._is_stopped or (is_busy and session.is_drained)
-        return facts._replace(
-            worked=(facts.worked, self._ended),
+            is_busy = is_busy or snapshot.is_busy
+        is_ending = self._is_ending or self._is_stopped or (is_busy and session.source.is_drained)
+        return snapshot._replace(
+            worked=(snapshot.worked, self._ended),
             is_busy=is_busy,
             reached=reached,
-            is_ending=facts.is_ending or is_ending,
+            is_ending=snapshot.is_ending or is_ending,
         )
 
     def _dispatch(self, events: list[EventData]) -> None:

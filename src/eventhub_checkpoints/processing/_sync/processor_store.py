@@ -114,6 +114,7 @@ class ProcessorStore(CheckpointStore):
         return any(now - since > seconds for since in list(self._failing.values()))
 
     def list_ownership(self, *names: str, **kwargs: Any) -> Iterable[dict[str, Any]]:
+        # Before the store answers: the client lists ownerships only after the hub has answered it.
         self.listed_at = time.monotonic()
         if not self._run.is_stopping:
             self._validator.idle()
@@ -142,6 +143,7 @@ class ProcessorStore(CheckpointStore):
             log.warning("partitions %s stay owned until that expires: %r", partition_ids, error)
 
     def _claim(self, rows: list[dict[str, Any]], kwargs: dict[str, Any]) -> list[dict[str, Any]]:
+        # `give_back` waits for the lock: a claim that runs when the processor stops may still win.
         with self._claiming:
             if self._run.is_stopping:
                 # Open partitions stay claimed until they are released, after their last checkpoint.
@@ -151,7 +153,9 @@ class ProcessorStore(CheckpointStore):
             self._held |= {row["partition_id"]: dict(row) for row in won}
             # The client closes a partition missing from the result, and opens it again next time.
             refused = self._choice.refused & self._run.open_partitions
-            closing, self._reopening = refused | self._reopening, set()
+            closing = refused | self._reopening
+            # Not emptied: the watchdog may have added a partition since, in another thread.
+            self._reopening -= closing
             kept = [row for row in won if row["partition_id"] not in closing]
             self.won = {row["partition_id"] for row in kept}
             return kept
