@@ -192,6 +192,13 @@ def test_nothing_is_left_of_a_single_event_that_was_taken_out() -> None:
     assert (watermark.position, watermark.first_unpassed) == (at(3), None)
 
 
+def test_finishing_up_to_an_earlier_position_finishes_nothing() -> None:
+    watermark = Watermark()
+    watermark.begin([Row([5, 6], at(6))])
+    watermark.finish(at(3))
+    assert (watermark.position, watermark.pending, len(watermark.unpassed)) == (None, 2, 1)
+
+
 def test_the_newest_event_of_all_batches_is_known_also_when_events_come_again() -> None:
     watermark = Watermark()
     assert watermark.newest == -math.inf

@@ -69,7 +69,7 @@ class Row(NamedTuple):
 
 
 class Delivery(InFlightEvent):
-    """Consecutive events that are finished together.
+    """Consecutive events of a batch that are finished together.
 
     Attributes:
         numbers: their sequence numbers.
@@ -185,7 +185,9 @@ class Watermark:
                 delivery.done()
                 self._unfinished.remove(delivery)
             elif position and size:
-                self._cut(delivery, position, size).done()
+                first = InFlightEvent(self, position, size)
+                self._cut(delivery, size, first)
+                first.done()
 
     def take_out(self, event: InFlightEvent, previous: Position | None) -> bool:
         """Replace one event of the last batch by an object that is finished separately.
@@ -207,13 +209,15 @@ class Watermark:
                 if previous is None or previous.sequence_number != neighbour:
                     # The batch holds the event twice, and this is the other occurrence.
                     continue
-                self._unfinished.insert(at, self._cut(delivery, previous, before))
-            single = delivery
+                numbers = delivery.numbers[:before]
+                first = Delivery(self, previous, numbers, delivery.batch)
+                self._cut(delivery, before, first)
+                self._unfinished.insert(at, first)
             if len(delivery.numbers) > 1:
-                single = self._cut(delivery, event.position, 1)
+                self._cut(delivery, 1, event)
             else:
                 self._unfinished.remove(delivery)
-            self.unpassed[self._index(single)] = event
+                self.unpassed[self._index(delivery)] = event
             return True
         return False
 
@@ -235,13 +239,11 @@ class Watermark:
                 newest = event.position
         self.count, self._passed = count, newest
 
-    def _cut(self, delivery: Delivery, position: tuple[int, str], size: int) -> Delivery:
-        """Separate and return the first `size` events of a delivery, up to this position."""
-        first = Delivery(self, position, delivery.numbers[:size], delivery.batch)
+    def _cut(self, delivery: Delivery, size: int, first: InFlightEvent) -> None:
+        """Have another object stand for the first `size` events of a delivery."""
         delivery.numbers = delivery.numbers[size:]
         delivery.size -= size
         self.unpassed.insert(self._index(delivery), first)
-        return first
 
     def _index(self, event: InFlightEvent) -> int:
         at = len(self.unpassed) - 1

@@ -71,7 +71,8 @@ class PartitionSession(SessionProgress[Watermark]):
     Attributes:
         source: delivers its events; replaced when the client announces the partition.
         closer: the aio client's task that closes it, and then releases the partition.
-        context: the client's context of the partition.
+        context: the client's context of the partition, by which its handlers find the session of a
+            `Checkpointer`; None: it belongs to a processor.
         batch: events that the handler of a processor is called with; empty when it has returned.
         begun: events that are finished one by one, and neither done nor failed, by the id of the
             client's object.
@@ -184,8 +185,8 @@ class PartitionSession(SessionProgress[Watermark]):
             "saved; it is read again when the partition is claimed again"
         )
 
-    def enter(self, event: InFlightEvent, source: Any) -> bool:
-        """Start an event, of which `source` is the client's object, if there is room for it.
+    def enter(self, event: InFlightEvent, client_event: Any) -> bool:
+        """Start an event, of which `client_event` is the client's object, if there is room for it.
 
         Without `guard`, to save time for every event: events are started one after another, and the
         events that finish meanwhile only make room.
@@ -200,23 +201,33 @@ class PartitionSession(SessionProgress[Watermark]):
             return False
         if begun == saved_count:
             self.behind_since = time.monotonic()
-        self.begun[id(source)] = event
+        self.begun[id(client_event)] = event
         watermark.enter(event)
         return True
 
-    def leave(self, event: InFlightEvent, source: Any) -> bool:
-        """Finish an event; return whether a save may be due."""
-        self.begun.pop(id(source), None)
+    def leave(self, event: InFlightEvent, client_event: Any) -> None:
+        """Finish an event that was entered or taken out."""
+        self.begun.pop(id(client_event), None)
+        is_due = False
         # Two threads may finish neighbours at once: without the guard each could find the other's
         # not done yet, and the position would stay before the second.
         with self.guard:
             event.is_done = True
             watermark = self.watermark
             unpassed = watermark.unpassed
-            if not unpassed or unpassed[0] is not event:
-                return False
-            watermark.move()
-            return watermark.count >= self.progress.wake_count
+            if unpassed and unpassed[0] is event:
+                watermark.move()
+                is_due = watermark.count >= self.progress.wake_count
+        if is_due:
+            self.writer.wake()
+        if self.watchers:
+            self.changed()
+
+    def fail(self, event: InFlightEvent, client_event: Any) -> None:
+        """Mark an event as failed: the position stays before it until the session ends."""
+        self.begun.pop(id(client_event), None)
+        event.has_failed = self.has_failures = True
+        self.changed()
 
     def begin(self, batch: Sequence[Any], rows: Sequence[Row]) -> None:
         """Start the batch that a handler is called with next; `rows` are its sequence numbers."""
@@ -235,6 +246,21 @@ class PartitionSession(SessionProgress[Watermark]):
         if len(self._indexes) != len(self.batch):
             self._indexes = {id(each): index for index, each in enumerate(self.batch)}
         return self._indexes.get(id(event))
+
+    def take_out(self, event: InFlightEvent, client_event: Any, previous: Position | None) -> bool:
+        """Take an event out of the current batch; return whether it is still unfinished there.
+
+        Args:
+            event: finishes it.
+            client_event: the client's object.
+            previous: position of the event before it in the batch; None: it is the first.
+        """
+        # Events that were taken out before may finish in other threads, which moves the watermark.
+        with self.guard:
+            is_taken = self.watermark.take_out(event, previous)
+            if is_taken:
+                self.begun[id(client_event)] = event
+        return is_taken
 
     def finish(self, position: Position | None = None) -> None:
         """Finish the events of all batches up to and including a position; None: all of them."""
@@ -312,24 +338,23 @@ class PartitionSessions:
         if self._process_id != os.getpid():
             self._reset()
         with self._guard:
-            session = self.open.get(names_of(partition_context))
+            names = names_of(partition_context)
+            session = self.open.get(names)
             if session is None or (announces and session.is_announced):
-                session = self._begin(partition_context)
+                session = self._begin(names, ClientSource(partition_context))
+                session.context = partition_context
             session.is_announced |= announces
         return session
 
-    def begin(self, partition_context: PartitionContext) -> PartitionSession:
+    def begin(self, key: Names, source: Source) -> PartitionSession:
         """Begin a new session of a partition, whatever was before."""
         with self._guard:
-            return self._begin(partition_context)
+            return self._begin(key, source)
 
-    def _begin(self, partition_context: PartitionContext) -> PartitionSession:
-        key = names_of(partition_context)
+    def _begin(self, key: Names, source: Source) -> PartitionSession:
         before = self._newest.get(key)
         tally = Tally() if before is None else before.progress.tally
-        source = ClientSource(partition_context)
         session = PartitionSession(key, self._policy, tally, self.writer, *self._limits, source)
-        session.context = partition_context
         session.before = before and self._overlapped(before)
         if self._is_closed:
             session.is_over = True

@@ -260,7 +260,7 @@ class ClientCallbacks:
                     )
                     self.fail(error)
                     raise error
-                session = self.sessions.begin(context)
+                session = self.sessions.begin(names_of(context), ClientSource(context))
                 if partition_id in self.choice.refused:
                     # The earlier session was of a deleted hub, whose numbers are unrelated.
                     session.before = None

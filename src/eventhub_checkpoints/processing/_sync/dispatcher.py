@@ -183,14 +183,11 @@ class CheckpointManager:
             raise InvalidRecordError("event", number, expected)
         previous = position_of(session.batch[index - 1]) if index else None
         tracked = TrackedBatchEvent(session, event)
-        # Events that were taken out before may finish in other threads, which moves the watermark.
-        with session.guard:
-            if session.watermark.take_out(tracked, previous):
-                session.begun[id(event)] = tracked
-                tracked.begin()
-            else:
-                # The event was finished or removed before, so do not wait for it.
-                tracked.release()
+        if session.take_out(tracked, event, previous):
+            tracked.begin()
+        else:
+            # The event was finished or removed before, so do not wait for it.
+            tracked.release()
         return tracked
 
 

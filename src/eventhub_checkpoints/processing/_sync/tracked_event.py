@@ -57,21 +57,14 @@ class TrackedEvent(ContextGuard, InFlightEvent):
         if self._operation is not tracing.UNTRACED:
             self._operation.end()
             session.trace = self._operation.context
-        is_due = session.leave(self, self._event)
+        session.leave(self, self._event)
         self._event = None
-        if is_due:
-            session.writer.wake()
-        if session.watchers:
-            session.changed()
 
     def failed(self) -> None:
         """Mark the event as failed: it is read again when the partition is claimed again."""
-        session = self._session
         self._operation.fail(None)
-        session.begun.pop(id(self._event), None)
-        self.has_failed = session.has_failures = True
+        self._session.fail(self, self._event)
         self._event = None
-        session.changed()
 
 
 class TrackedBatchEvent(TrackedEvent):
