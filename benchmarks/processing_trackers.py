@@ -135,9 +135,9 @@ def finish_all(
         if len(window) == 1:  # a list of one would cost as much as a tracker
             track(window[0]).done()
             continue
-        tickets = [track(one) for one in window]
+        tracked_events = [track(one) for one in window]
         for one in order:
-            tickets[one].done()
+            tracked_events[one].done()
 
 
 def with_shell(positions: Sequence[Sequence[Position]], orders: Orders) -> None:
@@ -159,9 +159,9 @@ async def with_shell_aio(positions: Sequence[Sequence[Position]], orders: Orders
             if len(window) == 1:
                 (await track(window[0])).done()
             else:
-                tickets = [await track(one) for one in window]
+                tracked_events = [await track(one) for one in window]
                 for one in order:
-                    tickets[one].done()
+                    tracked_events[one].done()
             breath += len(window)
             if breath >= BREATH:
                 breath = 0
@@ -172,9 +172,9 @@ def trace(tracker: Any, orders: Orders) -> list[tuple[int, Position | None]]:
     """How many are passed, and the position, after each event that was finished."""
     found = []
     for window, order in zip(positions_of(orders), orders, strict=True):
-        tickets = [tracker.track(one) for one in window]
+        tracked_events = [tracker.track(one) for one in window]
         for one in order:
-            tickets[one].done()
+            tracked_events[one].done()
             found.append((tracker.count, tracker.position))
     return found
 

@@ -21,7 +21,7 @@ from azure.eventhub.aio import EventHubConsumerClient, PartitionContext
 
 from eventhub_checkpoints import every
 from eventhub_checkpoints.aio import Checkpointer, open_store
-from eventhub_checkpoints.aio.checkpointer import Ticket
+from eventhub_checkpoints.aio.checkpointer import TrackedEvent
 
 
 async def main() -> None:
@@ -33,19 +33,19 @@ async def main() -> None:
     )
     finished: dict[str, list[int]] = {}
 
-    async def process(partition_id: str, number: int, ticket: Ticket) -> None:
-        async with ticket:
+    async def process(partition_id: str, number: int, tracked: TrackedEvent) -> None:
+        async with tracked:
             await asyncio.sleep(0.2)
             finished[partition_id].append(number)
 
     async def on_event(context: PartitionContext, event: EventData | None) -> None:
         assert event is not None  # None comes only with max_wait_time
-        ticket = await checkpointer.track(context, event)
+        tracked = await checkpointer.track(context, event)
         partition_id, number = context.partition_id, event.sequence_number or 0
         if partition_id not in finished:
             finished[partition_id] = []
             print(f"partition {partition_id}: began at {number}", flush=True)
-        tasks.create_task(process(partition_id, number, ticket))
+        tasks.create_task(process(partition_id, number, tracked))
 
     this_task = asyncio.current_task()
     assert this_task is not None

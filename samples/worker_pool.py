@@ -20,7 +20,7 @@ from contextlib import suppress
 from azure.eventhub import EventData, EventHubConsumerClient, PartitionContext
 
 from eventhub_checkpoints import Checkpointer, every, open_store
-from eventhub_checkpoints.checkpointer import Ticket
+from eventhub_checkpoints.checkpointer import TrackedEvent
 
 THREADS = 8
 output = threading.Lock()
@@ -40,15 +40,15 @@ def main() -> None:
         os.environ["EVENTHUB_CONNECTION_STRING"], "$Default", checkpoint_store=store
     )
 
-    def finish(ticket: Ticket, partition_id: str, event: EventData) -> None:
-        with ticket:
+    def finish(tracked: TrackedEvent, partition_id: str, event: EventData) -> None:
+        with tracked:
             process(partition_id, event)
 
     # `receive` would deliver one event per partition in turn, and wait for idle partitions.
     def on_batch(context: PartitionContext, events: list[EventData]) -> None:
         for event in events:
-            ticket = checkpointer.track(context, event)  # waits while 200 are in flight
-            workers.submit(finish, ticket, context.partition_id, event)
+            tracked = checkpointer.track(context, event)  # waits while 200 are in flight
+            workers.submit(finish, tracked, context.partition_id, event)
 
     # Closed from right to left: the client, and when its thread has ended, everything is saved and
     # the partitions are released; the store is closed last.

@@ -48,7 +48,7 @@ MODULES = [
     *(".aio.checkpointer", ".aio.coalescing", ".aio.processor"),
 ]
 NOT_MADE = {
-    *("CheckpointManager", "PartitionProcessor", "Ticket", "Apart", "PartitionStats", "Position"),
+    *("CheckpointManager", "PartitionProcessor", "TrackedEvent", "PartitionStats", "Position"),
     *(
         "Stall",
         "Checkpoint",

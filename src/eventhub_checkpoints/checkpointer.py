@@ -6,9 +6,9 @@ for it.
 """
 
 from eventhub_checkpoints.processing._sync.checkpointer import Checkpointer, Handlers
-from eventhub_checkpoints.processing._sync.in_flight_event import Ticket
+from eventhub_checkpoints.processing._sync.tracked_event import TrackedEvent
 
-__all__ = ["Checkpointer", "Handlers", "Ticket"]
+__all__ = ["Checkpointer", "Handlers", "TrackedEvent"]
 
-for _public in (Checkpointer, Handlers, Ticket):
+for _public in (Checkpointer, Handlers, TrackedEvent):
     _public.__module__ = __name__

@@ -5,10 +5,10 @@ client's public API, and works with every store.
 """
 
 from eventhub_checkpoints.processing._sync.dispatcher import CheckpointManager, PartitionProcessor
-from eventhub_checkpoints.processing._sync.in_flight_event import Apart
 from eventhub_checkpoints.processing._sync.processor import EventProcessor
+from eventhub_checkpoints.processing._sync.tracked_event import TrackedBatchEvent, TrackedEvent
 
-__all__ = ["Apart", "CheckpointManager", "EventProcessor", "PartitionProcessor"]
+__all__ = ["CheckpointManager", "EventProcessor", "PartitionProcessor", "TrackedEvent"]
 
-for _public in (Apart, CheckpointManager, EventProcessor, PartitionProcessor):
+for _public in (CheckpointManager, EventProcessor, PartitionProcessor, TrackedBatchEvent):
     _public.__module__ = __name__

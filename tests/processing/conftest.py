@@ -174,7 +174,7 @@ class Consumer:
     """A running client that tracks each event and leaves it to the test to finish it.
 
     Attributes:
-        tickets: of each partition, by sequence number; of an event that came again, the last.
+        tracked: of each partition, by sequence number; of an event that came again, the last.
         arrived: sequence numbers in the order of arrival.
         opened: contexts of partitions, as often as they were opened.
         closed: partitions and reasons, each when its close handler had ended.
@@ -186,7 +186,7 @@ class Consumer:
 
     def __init__(self, checkpointer: Any, finishes: bool) -> None:
         self.checkpointer = checkpointer
-        self.tickets: dict[str, dict[int, Any]] = defaultdict(dict)
+        self.tracked: dict[str, dict[int, Any]] = defaultdict(dict)
         self.arrived: dict[str, list[int]] = defaultdict(list)
         self.opened: list[Any] = []
         self.closed: list[tuple[str, str]] = []
@@ -196,11 +196,11 @@ class Consumer:
         self.raises: Exception | None = None
         self.is_closed = False
 
-    def _arrived(self, context: Any, event: Any, ticket: Any) -> None:
+    def _arrived(self, context: Any, event: Any, tracked: Any) -> None:
         number = event.sequence_number
-        self.tickets[context.partition_id][number] = ticket
+        self.tracked[context.partition_id][number] = tracked
         if self.finishes:
-            ticket.done()
+            tracked.done()
         self.arrived[context.partition_id].append(number)
         if self.raises is not None:
             error, self.raises = self.raises, None

@@ -31,9 +31,9 @@ def test_events_that_finish_in_any_order_are_saved_by_their_prefix(stage: Any, w
     stage.publish(6)
     consumer = stage.start(store, checkpointer)
     wait(lambda: consumer.has("0", 6))
-    tickets = consumer.tickets["0"]
+    tracked_events = consumer.tracked["0"]
     for number, saved in ((1, []), (2, []), (0, [2]), (5, [2]), (3, [2, 3]), (4, [2, 3, 5])):
-        tickets[number].done()
+        tracked_events[number].done()
         wait(lambda saved=saved: store.saved["0"] == saved)
     assert checkpointer.stats()["0"].lag_events == 0
 
@@ -60,8 +60,8 @@ def test_a_pool_of_threads_saves_no_event_that_is_not_finished(stage: Any, wait:
     processed: list[int] = []
     has_ended: dict[int, threading.Event] = defaultdict(threading.Event)
 
-    def work(ticket: Any, number: int) -> None:
-        with ticket:
+    def work(tracked: Any, number: int) -> None:
+        with tracked:
             if number % 2 == 0:  # every other event is overtaken by the one behind it
                 assert has_ended[number + 1].wait(LIMIT)
             processed.append(number)
@@ -94,16 +94,16 @@ def test_a_group_of_tasks_saves_no_event_that_is_not_finished(stage: Any, wait: 
     stage.publish(EVENTS)
     processed: list[int] = []
 
-    async def work(ticket: Any, number: int) -> None:
-        async with ticket:
+    async def work(tracked: Any, number: int) -> None:
+        async with tracked:
             await asyncio.sleep(random.uniform(0, 0.01))
             processed.append(number)
 
     async def on_batch(context: Any, events: list[Any]) -> None:
         async with asyncio.TaskGroup() as group:
             for event in events:
-                ticket = await checkpointer.track(context, event)
-                group.create_task(work(ticket, event.sequence_number))
+                tracked = await checkpointer.track(context, event)
+                group.create_task(work(tracked, event.sequence_number))
 
     async def run() -> None:
         client = stage.client(store)
@@ -141,8 +141,8 @@ def test_at_the_end_events_finish_then_are_saved_and_then_the_partition_is_relea
     closing = stage.begin_close(consumer)
     wait(lambda: session.ends_by)
     assert (consumer.closed, store.saved) == ([], {}), "what is being processed is waited for"
-    for ticket in consumer.tickets["0"].values():
-        ticket.done()
+    for tracked in consumer.tracked["0"].values():
+        tracked.done()
     closing.result(LIMIT)
     ends = [entry for entry in store.log if entry[0] in ("update", "release")]
     assert ends == [("update", "0", 3), ("release", "0")]
@@ -157,7 +157,7 @@ def test_events_may_be_finished_by_the_event_itself_also_while_the_client_stops(
     stage.publish(2)
     consumer = stage.start(store, checkpointer)
     wait(lambda: consumer.has("0", 2))
-    events = [ticket._event for ticket in consumer.tickets["0"].values()]
+    events = [tracked._event for tracked in consumer.tracked["0"].values()]
     closing = stage.begin_close(consumer)
     for event in events:
         checkpointer.done(event)
@@ -173,12 +173,12 @@ def test_what_is_not_finished_in_time_is_left_to_be_read_again(
     stage.publish(4)
     consumer = stage.start(store, checkpointer)
     wait(lambda: consumer.has("0", 4))
-    consumer.tickets["0"][0].done()
+    consumer.tracked["0"][0].done()
     stage.close(consumer)
     assert store.saved["0"] == [0]
     assert "3 events were not finished within 0.2 s" in caplog.text
-    for ticket in consumer.tickets["0"].values():
-        ticket.done()
+    for tracked in consumer.tracked["0"].values():
+        tracked.done()
     stage.finished(checkpointer.flush())
     assert store.saved["0"] == [0], "the claim is over"
 
@@ -191,11 +191,11 @@ def test_an_event_whose_block_raises_is_not_passed_and_is_read_again(
     stage.publish(4)
     consumer = stage.start(store, checkpointer)
     wait(lambda: consumer.has("0", 4))
-    tickets = consumer.tickets["0"]
-    tickets[0].done()
+    tracked_events = consumer.tracked["0"]
+    tracked_events[0].done()
     with pytest.raises(ZeroDivisionError):
-        stage.finished(leave_by_an_error(stage, tickets[1]))
-    tickets[2].done()
+        stage.finished(leave_by_an_error(stage, tracked_events[1]))
+    tracked_events[2].done()
     wait(lambda: store.saved["0"] == [0])
     stage.close(consumer)
     assert store.saved["0"] == [0]
@@ -204,14 +204,14 @@ def test_an_event_whose_block_raises_is_not_passed_and_is_read_again(
     assert again.arrived["0"] == [1, 2, 3]
 
 
-def leave_by_an_error(stage: Any, ticket: Any) -> Any:
+def leave_by_an_error(stage: Any, tracked: Any) -> Any:
     async def leave() -> None:
-        async with ticket:
+        async with tracked:
             raise ZeroDivisionError
 
     if stage.is_aio:
         return leave()
-    with ticket:
+    with tracked:
         raise ZeroDivisionError
 
 
@@ -221,17 +221,17 @@ def test_a_ticket_that_was_handed_to_a_worker_is_entered_once(stage: Any, wait: 
     stage.publish(3)
     consumer = stage.start(store, checkpointer)
     wait(lambda: consumer.has("0", 3))
-    tickets = consumer.tickets["0"]
+    tracked_events = consumer.tracked["0"]
 
-    async def use(ticket: Any) -> None:
-        async with ticket:
+    async def use(tracked: Any) -> None:
+        async with tracked:
             pass
 
     for number in (2, 0):
         if stage.is_aio:
-            stage.finished(use(tickets[number]))
+            stage.finished(use(tracked_events[number]))
         else:
-            with tickets[number]:
+            with tracked_events[number]:
                 pass
     wait(lambda: store.saved["0"] == [0])
     assert checkpointer.stats()["0"].pending == 2
@@ -244,7 +244,7 @@ def test_a_ticket_that_was_not_awaited_says_so(stage: Any, wait: Wait) -> None:
     stage.publish(1)
     consumer = stage.start(store, checkpointer)
     wait(lambda: consumer.has("0", 1))
-    event = consumer.tickets["0"][0]._event
+    event = consumer.tracked["0"][0]._event
     with pytest.raises(RuntimeError, match="`await` what track"):
         checkpointer.track(consumer.opened[0], event).done()
 
@@ -278,23 +278,23 @@ def test_the_statistics_say_what_is_where(stage: Any, wait: Wait) -> None:
     stage.publish(5)
     consumer = stage.start(store, checkpointer)
     wait(lambda: consumer.has("0", 5))
-    tickets = consumer.tickets["0"]
+    tracked_events = consumer.tracked["0"]
     first: PartitionStats = checkpointer.stats()["0"]
     assert (first.pending, first.lag_events) == (5, 5)
     assert (first.position, first.saved_position) == (None, None)
     assert (first.saved, first.refused, first.failed) == (0, 0, 0)
-    tickets[0].done()
-    tickets[1].done()
+    tracked_events[0].done()
+    tracked_events[1].done()
     wait(lambda: checkpointer.stats()["0"].saved)
-    tickets[2].done()
-    tickets[4].done()
+    tracked_events[2].done()
+    tracked_events[4].done()
     stats = checkpointer.stats()["0"]
     assert stats.saved == 1
     assert stats.saved_position.sequence_number == 1
     assert stats.position.sequence_number == 2
     assert (stats.pending, stats.lag_events) == (2, 3)
     assert 0 < stats.lag_seconds < 60
-    tickets[3].done()
+    tracked_events[3].done()
     wait(lambda: checkpointer.stats()["0"].lag_events == 0)
     assert checkpointer.stats()["0"].lag_seconds == 0
 

@@ -25,8 +25,8 @@ def test_a_lost_partition_is_saved_where_the_store_goes_forward_only(
     stage.publish(3)
     consumer = stage.start(store, checkpointer)
     wait(lambda: consumer.has("0", 3))
-    consumer.tickets["0"][0].done()
-    consumer.tickets["0"][1].done()
+    consumer.tracked["0"][0].done()
+    consumer.tracked["0"][1].done()
     consumer.raises = RuntimeError("of the handler")
     stage.publish(1)
     wait(lambda: consumer.closed)
@@ -84,7 +84,7 @@ def test_a_checkpoint_that_another_owner_has_passed_is_refused_and_counted(
     (session,) = checkpointer._sessions.open.values()
     row = dict(session.names, offset="9", sequence_number=2)
     stage.finished(other.update_checkpoint(row, force=True))
-    consumer.tickets["0"][0].done()
+    consumer.tracked["0"][0].done()
     wait(lambda: seen)  # after it is counted
     assert checkpointer.stats()["0"].refused == 1
     assert isinstance(seen[0][1], StaleCheckpointError)
@@ -99,17 +99,17 @@ def test_what_is_done_after_the_claim_has_ended_changes_nothing(stage: Any, wait
     stage.publish(3)
     consumer = stage.start(store, checkpointer)
     wait(lambda: consumer.has("0", 3))
-    before = dict(consumer.tickets["0"])
+    before = dict(consumer.tracked["0"])
     consumer.raises = RuntimeError("of the handler")
     stage.publish(1)
     wait(lambda: len(consumer.opened) == 2 and consumer.arrived["0"].count(2) == 2)
-    for ticket in before.values():
-        ticket.done()
+    for tracked in before.values():
+        tracked.done()
     stage.finished(checkpointer.flush())
     assert store.saved == {}
     assert checkpointer.stats()["0"].position is None
-    for ticket in dict(consumer.tickets["0"]).values():
-        ticket.done()
+    for tracked in dict(consumer.tracked["0"]).values():
+        tracked.done()
     wait(lambda: store.saved["0"])
 
 
@@ -125,14 +125,14 @@ def test_a_handler_of_an_ended_claim_is_known_by_its_task(
     stage.publish(2)
     wait(lambda: consumer.has("0", 2))
     context = consumer.opened[0]
-    first, second = (ticket._event for ticket in consumer.tickets["0"].values())
+    first, second = (tracked._event for tracked in consumer.tracked["0"].values())
 
     async def claim(
-        event: Any, may_begin: asyncio.Event, tickets: list[Any]
+        event: Any, may_begin: asyncio.Event, tracked_events: list[Any]
     ) -> "asyncio.Task[None]":
         async def handler() -> None:
             await may_begin.wait()
-            tickets.append(await checkpointer.track(context, event))
+            tracked_events.append(await checkpointer.track(context, event))
 
         await checkpointer.on_initialize(context)
         return asyncio.create_task(handler())
@@ -166,7 +166,7 @@ def test_an_event_before_its_partition_is_announced_is_in_the_same_claim(
     consumer = stage.start(store, checkpointer)
     wait(lambda: consumer.has("0", 2))
     context = consumer.opened[0]
-    events = [ticket._event for ticket in consumer.tickets["0"].values()]
+    events = [tracked._event for tracked in consumer.tracked["0"].values()]
     stage.close(consumer)
     first = checkpointer.track(context, events[0])
     checkpointer.on_initialize(context)
@@ -185,7 +185,7 @@ def test_an_event_while_its_partition_is_announced_is_in_the_same_claim(
     stage.publish(1)
     consumer = stage.start(store, stage.checkpointer(store))
     wait(lambda: consumer.has("0", 1))
-    context, event = consumer.opened[0], consumer.tickets["0"][0]._event
+    context, event = consumer.opened[0], consumer.tracked["0"][0]._event
     for _ in range(100):
         checkpointer = stage.checkpointer(store)
         both = threading.Barrier(2)
@@ -197,10 +197,10 @@ def test_an_event_while_its_partition_is_announced_is_in_the_same_claim(
         with ThreadPoolExecutor(1) as pool:
             announced = pool.submit(announce)
             both.wait()
-            ticket = checkpointer.track(context, event)
+            tracked = checkpointer.track(context, event)
             announced.result()
         assert checkpointer.stats()["0"].pending == 1
-        ticket.done()
+        tracked.done()
 
 
 @EVERY_CLIENT
@@ -274,13 +274,13 @@ def test_clients_of_two_consumer_groups_have_claims_of_their_own(stage: Any, wai
     orders = stage.start(store, checkpointer, finishes=True)
     audit = stage.start(store, checkpointer, consumer_group="audit")
     wait(lambda: orders.has("0", 6) and audit.has("0", 6))
-    audit.tickets["0"][0].done()
+    audit.tracked["0"][0].done()
     wait(lambda: rows_of(stage, store) == {"$default": 5, "audit": 0})
     names = {key.split("/")[-2]: stats.pending for key, stats in checkpointer.stats().items()}
     assert names == {"$Default": 0, "audit": 5}
     stage.close(orders)
     assert list(checkpointer.stats()) == ["0"], "the other is open still"
-    for ticket in audit.tickets["0"].values():
-        ticket.done()
+    for tracked in audit.tracked["0"].values():
+        tracked.done()
     stage.close(audit)
     assert rows_of(stage, store) == {"$default": 5, "audit": 5}

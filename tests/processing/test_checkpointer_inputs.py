@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from eventhub_checkpoints import ConfigurationError, InvalidRecordError, every
-from eventhub_checkpoints.processing._sync.in_flight_event import ANNOUNCED_WITHIN
+from eventhub_checkpoints.processing._sync.tracked_event import ANNOUNCED_WITHIN
 from variants import ONLY_SIMULATED
 
 Wait = Callable[..., Any]
@@ -40,7 +40,7 @@ def test_a_client_without_the_handlers_is_told_of_them_once(
     stage.publish(1)
     consumer = stage.start(store, stage.checkpointer(store))
     wait(lambda: consumer.has("0", 1))
-    context, event = consumer.opened[0], consumer.tickets["0"][0]._event
+    context, event = consumer.opened[0], consumer.tracked["0"][0]._event
     assert "handlers" not in caplog.text
     checkpointer = stage.checkpointer(store)
     tracked(stage, checkpointer, context, event).done()
@@ -59,7 +59,7 @@ def test_closing_tells_a_client_without_the_handlers_of_them(
     stage.publish(1)
     consumer = stage.start(store, stage.checkpointer(store))
     wait(lambda: consumer.has("0", 1))
-    context, event = consumer.opened[0], consumer.tickets["0"][0]._event
+    context, event = consumer.opened[0], consumer.tracked["0"][0]._event
     checkpointer = stage.checkpointer(store)
     tracked(stage, checkpointer, context, event).done()
     stage.finished(checkpointer.close())
@@ -83,7 +83,7 @@ def test_what_is_no_partition_context_is_refused(
     stage.publish(1)
     consumer = stage.start(store, checkpointer)
     wait(lambda: consumer.has("0", 1))
-    event = consumer.tickets["0"][0]._event
+    event = consumer.tracked["0"][0]._event
     swapped = event if context == "event" else None
     with pytest.raises(InvalidRecordError, match=f"partition_context is {said}; expected what"):
         tracked(stage, checkpointer, swapped, consumer.opened[0])

@@ -23,24 +23,24 @@ def event(number: int) -> Any:
 
 
 async def in_tasks(checkpointer: Any, first: int, last: int) -> None:
-    tickets = []
+    tracked_events = []
     for number in range(first, last):
-        tickets.append(await checkpointer.track(CONTEXT, event(number)))
-        if len(tickets) == WINDOW:
-            for ticket in reversed(tickets):
-                ticket.done()
-            tickets.clear()
+        tracked_events.append(await checkpointer.track(CONTEXT, event(number)))
+        if len(tracked_events) == WINDOW:
+            for tracked in reversed(tracked_events):
+                tracked.done()
+            tracked_events.clear()
             await asyncio.sleep(0)
 
 
 def in_threads(checkpointer: Any, first: int, last: int) -> None:
-    tickets = []
+    tracked_events = []
     for number in range(first, last):
-        tickets.append(checkpointer.track(CONTEXT, event(number)))
-        if len(tickets) == WINDOW:
-            for ticket in reversed(tickets):
-                ticket.done()
-            tickets.clear()
+        tracked_events.append(checkpointer.track(CONTEXT, event(number)))
+        if len(tracked_events) == WINDOW:
+            for tracked in reversed(tracked_events):
+                tracked.done()
+            tracked_events.clear()
 
 
 @pytest.mark.parametrize("variant", [SIMULATED, "sync"], indirect=True)

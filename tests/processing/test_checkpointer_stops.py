@@ -48,8 +48,8 @@ def test_what_is_in_work_is_waited_for_also_where_a_handler_waited_for_room(
     closing = stage.begin_close(consumer)
     elapse(5)
     assert consumer.closed == []
-    for ticket in list(consumer.tickets["0"].values()):
-        ticket.done()
+    for tracked in list(consumer.tracked["0"].values()):
+        tracked.done()
     closing.result(LIMIT)
     ends = [entry for entry in store.log if entry[0] in ("update", "release")]
     assert ends == [("update", "0", 3), ("release", "0")]
@@ -59,11 +59,11 @@ def test_what_is_in_work_is_waited_for_also_where_a_handler_waited_for_room(
 def test_closing_waits_for_a_partition_that_the_client_still_closes(stage: Any, wait: Wait) -> None:
     store = stage.store()
     checkpointer = stage.checkpointer(store, every(events=1000), drain_timeout=20)
-    tickets: list[Any] = []
+    tracked_events: list[Any] = []
     closed: list[str] = []
 
     async def on_event(context: Any, event: Any) -> None:
-        tickets.append(await checkpointer.track(context, event))
+        tracked_events.append(await checkpointer.track(context, event))
 
     async def on_close(context: Any, reason: Any) -> None:
         closed.append("begun")
@@ -74,7 +74,7 @@ def test_closing_waits_for_a_partition_that_the_client_still_closes(stage: Any, 
         client = stage.client(store, load_balancing_interval=30)
         handlers = {**checkpointer.handlers, "on_partition_close": on_close}
         receiving = asyncio.create_task(client.receive(on_event, **handlers, **AT_START))
-        while len(tickets) < 3:  # noqa: ASYNC110 - a test may poll
+        while len(tracked_events) < 3:  # noqa: ASYNC110 - a test may poll
             await asyncio.sleep(0.01)
         closing = asyncio.create_task(client.close())
         while not closed:  # noqa: ASYNC110
@@ -82,7 +82,9 @@ def test_closing_waits_for_a_partition_that_the_client_still_closes(stage: Any, 
         receiving.cancel()
         await asyncio.wait([receiving, closing], timeout=10)
         assert (receiving.done(), closing.done(), closed) == (True, True, ["begun"])
-        asyncio.get_running_loop().call_later(7, lambda: [ticket.done() for ticket in tickets])
+        asyncio.get_running_loop().call_later(
+            7, lambda: [tracked.done() for tracked in tracked_events]
+        )
         began = now()
         await checkpointer.close()
         assert round(now() - began, DIGITS) == 7
@@ -179,7 +181,7 @@ def test_the_events_of_a_client_that_goes_on_have_their_own_time(
     closing = stage.begin_close(audit)
     elapse(1)
     assert audit.closed == []
-    for ticket in audit.tickets["0"].values():
-        ticket.done()
+    for tracked in audit.tracked["0"].values():
+        tracked.done()
     closing.result(LIMIT)
     assert store.saved["0"] == [2]

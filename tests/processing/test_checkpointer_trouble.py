@@ -108,14 +108,14 @@ def test_no_more_events_are_begun_than_may_be_unfinished_or_unsaved(
     stage.publish(12)
     consumer = stage.start(store, checkpointer)
     wait(lambda: consumer.has("0", 4))
-    tickets = consumer.tickets["0"]
+    tracked_events = consumer.tracked["0"]
     for number in range(8):
         elapse(0.05)
         assert not consumer.has("0", 5 + number)
-        tickets[number].done()
+        tracked_events[number].done()
         wait(lambda number=number: consumer.has("0", 5 + number))
     for number in range(8, 12):
-        tickets[number].done()
+        tracked_events[number].done()
     wait(lambda: store.saved["0"][-1:] == [11])
 
 
@@ -147,7 +147,7 @@ def test_who_waits_for_room_says_so(
     consumer = stage.start(store, checkpointer)
     wait(lambda: "partition 0: no event is begun while 2 are not finished" in caplog.text)
     for number in range(2):
-        consumer.tickets["0"][number].done()
+        consumer.tracked["0"][number].done()
     wait(lambda: consumer.has("0", 3))
 
 
@@ -159,15 +159,15 @@ def test_where_all_wait_for_an_event_that_was_given_up_the_partition_is_opened_a
     stage.publish(6)
     consumer = stage.start(store, checkpointer)
     wait(lambda: consumer.has("0", 3))
-    consumer.tickets["0"][0].done()
-    consumer.tickets["0"][1].failed()
+    consumer.tracked["0"][0].done()
+    consumer.tracked["0"][1].failed()
     wait(lambda: consumer.closed)
     assert consumer.closed == [("0", "OWNERSHIP_LOST")]
     assert isinstance(consumer.errors[0][1], CheckpointStoreError)
     wait(lambda: consumer.arrived["0"].count(1) == 2)
     consumer.finishes = True
-    for ticket in list(consumer.tickets["0"].values()):
-        ticket.done()
+    for tracked in list(consumer.tracked["0"].values()):
+        tracked.done()
     wait(lambda: store.saved["0"][-1:] == [5])
 
 

@@ -1,5 +1,6 @@
 """What a handler was given and finished, against a model that remembers each event."""
 
+import math
 from collections.abc import Iterator
 from itertools import accumulate, pairwise
 from typing import Any
@@ -7,13 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventhub_checkpoints.processing.watermark import (
-    Deliveries,
-    InFlightEvent,
-    Position,
-    Row,
-    Watermark,
-)
+from eventhub_checkpoints.processing.watermark import InFlightEvent, Position, Row, Watermark
 
 
 def at(number: int) -> Position:
@@ -25,7 +20,6 @@ class Model:
 
     def __init__(self) -> None:
         self.watermark = Watermark()
-        self.deliveries = Deliveries(self.watermark)
         self.given: list[list[Any]] = []
         self.last: list[int] = []
         self.apart: list[tuple[InFlightEvent, list[Any]]] = []
@@ -36,17 +30,17 @@ class Model:
         edges = [0, *falls, len(numbers)]
         parts = [numbers[a:b] for a, b in pairwise(edges)]
         rows = [Row(part, at(part[-1])) for part in parts]
-        self.deliveries.begin(rows)
+        self.watermark.begin(rows)
         self.last = numbers
         self.given += [[number, "open"] for number in numbers]
 
     def finish(self) -> None:
-        self.deliveries.finish()
+        self.watermark.finish()
         for event in self.given:
             event[1] = "done" if event[1] == "open" else event[1]
 
     def finish_until(self, number: int) -> None:
-        self.deliveries.finish_until(at(number))
+        self.watermark.finish(at(number))
         for event in self.given:
             if event[0] <= number and event[1] == "open":
                 event[1] = "done"
@@ -55,23 +49,23 @@ class Model:
         place %= len(self.last)
         number = self.last[place]
         previous = at(self.last[place - 1]) if place else None
-        ticket = self.deliveries.take_out(at(number), previous)
+        tracked = InFlightEvent(self.watermark, at(number))
+        is_taken = self.watermark.take_out(tracked, previous)
         batch = self.given[-len(self.last) :]
         event = next((e for e in batch if e[0] == number and e[1] == "open"), None)
         # Each time that it came again it may be left behind once more.
-        assert ticket is None or event is not None
-        if ticket is None or event is None:
+        assert not is_taken or event is not None
+        if not is_taken or event is None:
             assert event is None or self.last.count(number) > 1
             return
-        assert ticket.size == 1
         event[1] = "apart"
-        self.apart.append((ticket, event))
+        self.apart.append((tracked, event))
 
     def settle(self, which: int, fails: bool) -> None:
         if self.apart:
-            ticket, event = self.apart.pop(which % len(self.apart))
+            tracked, event = self.apart.pop(which % len(self.apart))
             event[1] = "failed" if fails else "done"
-            (ticket.failed if fails else ticket.done)()
+            (tracked.failed if fails else tracked.done)()
 
     def check(self) -> None:
         position = self.watermark.position
@@ -82,7 +76,7 @@ class Model:
         done = {number for number, state in self.given if state == "done"}
         assert not {n for n, state in self.given if state != "done" and n <= reached} - done
         assert position is None or position == at(reached)
-        assert self.watermark.pending == sum(ticket.size for ticket in self.watermark.unpassed)
+        assert self.watermark.pending == sum(tracked.size for tracked in self.watermark.unpassed)
         assert self.watermark.pending + self.watermark.count == len(self.given)
 
 
@@ -163,32 +157,51 @@ def test_an_event_is_taken_out_once() -> None:
     assert model.watermark.position == at(5)
 
 
+def taken_out(watermark: Watermark, number: int, previous: int | None) -> InFlightEvent | None:
+    """What finishes an event of the last batch; None if it was not taken out."""
+    tracked = InFlightEvent(watermark, at(number))
+    is_taken = watermark.take_out(tracked, None if previous is None else at(previous))
+    return tracked if is_taken else None
+
+
 def test_of_an_event_that_came_twice_in_a_batch_the_one_behind_its_neighbour_is_taken_out() -> None:
     watermark = Watermark()
-    deliveries = Deliveries(watermark)
-    deliveries.begin([Row([5, 6, 7], at(7)), Row([4, 6], at(6))])
-    ticket = deliveries.take_out(at(6), at(4))
-    assert ticket is not None
-    deliveries.finish()
+    watermark.begin([Row([5, 6, 7], at(7)), Row([4, 6], at(6))])
+    tracked = taken_out(watermark, 6, 4)
+    assert tracked is not None
+    watermark.finish()
     assert watermark.pending == 1, "all but the last event"
-    ticket.done()
+    tracked.done()
     assert watermark.pending == 0
 
 
 def test_an_event_of_an_earlier_batch_is_not_taken_out() -> None:
     watermark = Watermark()
-    deliveries = Deliveries(watermark)
     for numbers in ([1, 2], [3, 4]):
-        deliveries.begin([Row(numbers, at(numbers[-1]))])
-    assert deliveries.take_out(at(2), at(1)) is None
-    assert deliveries.take_out(at(3), None) is not None
+        watermark.begin([Row(numbers, at(numbers[-1]))])
+    assert taken_out(watermark, 2, 1) is None
+    assert taken_out(watermark, 3, None) is not None
 
 
 def test_nothing_is_left_of_a_single_event_that_was_taken_out() -> None:
     watermark = Watermark()
-    deliveries = Deliveries(watermark)
-    deliveries.begin([Row([3], at(3))])
-    ticket = deliveries.take_out(at(3), None)
-    assert ticket is not None
-    ticket.done()
+    watermark.begin([Row([3], at(3))])
+    tracked = taken_out(watermark, 3, None)
+    assert tracked is not None
+    tracked.done()
     assert (watermark.position, watermark.first_unpassed) == (at(3), None)
+
+
+def test_finishing_up_to_an_earlier_position_finishes_nothing() -> None:
+    watermark = Watermark()
+    watermark.begin([Row([5, 6], at(6))])
+    watermark.finish(at(3))
+    assert (watermark.position, watermark.pending, len(watermark.unpassed)) == (None, 2, 1)
+
+
+def test_the_newest_event_of_all_batches_is_known_also_when_events_come_again() -> None:
+    watermark = Watermark()
+    assert watermark.newest == -math.inf
+    for rows in ([Row([5, 6], at(6)), Row([4], at(4))], [Row([5], at(5))]):
+        watermark.begin(rows)
+        assert watermark.newest == 6

@@ -52,7 +52,7 @@ def test_the_figures_are_those_of_stats(
     consumer = stage.start(store, checkpointer, consumer_group=GROUP)
     wait(lambda: consumer.has("0", 5))
     for number in range(3):
-        consumer.tickets["0"][number].done()
+        consumer.tracked["0"][number].done()
         wait(lambda number=number: len(store.saved["0"]) >= (number + 1) // 2)
     wait(lambda: checkpointer.stats()["0"].saved)
     found = read(reader)

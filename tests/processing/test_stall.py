@@ -9,14 +9,14 @@ from eventhub_checkpoints.processing.stall import (
     ASKING,
     LONGEST_OPENING,
     SHORTEST_SILENCE,
-    Facts,
     PartitionWatch,
     Reopenings,
+    Snapshot,
 )
 from eventhub_checkpoints.sdk.consumer import LinkAttempt
 
 LIMIT = 100.0
-WORKING = Facts(arrived=7, worked=7, reached=6)
+WORKING = Snapshot(arrived=7, worked=7, reached=6)
 BUSY = WORKING._replace(arrived=8, reached=7, is_busy=True)
 
 
@@ -38,8 +38,8 @@ class Looks:
         self.is_empty = False
         self._silent_since: float | None = None
 
-    def look(self, facts: Facts) -> Stall | None:
-        stall = self.watch.look(facts, self._silent_since, self.now)
+    def look(self, snapshot: Snapshot) -> Stall | None:
+        stall = self.watch.look(snapshot, self._silent_since, self.now)
         self.found.append(stall and stall.where)
         if self.watch.question_due(self.now) is not None:
             self.watch.asked(self.now)
@@ -54,19 +54,19 @@ class Looks:
         self.now += LIMIT / 10
         return stall
 
-    def until(self, facts: Facts, most: float = 2 * LIMIT) -> Stall:
+    def until(self, snapshot: Snapshot, most: float = 2 * LIMIT) -> Stall:
         """Look until there is a stall."""
         end = self.now + most
         while self.now < end:
-            if stall := self.look(facts):
+            if stall := self.look(snapshot):
                 return stall
         raise AssertionError(f"nothing was found in {most:g} s")
 
-    def all(self, facts: Facts, seconds: float = 5 * LIMIT) -> set[str | None]:
+    def all(self, snapshot: Snapshot, seconds: float = 5 * LIMIT) -> set[str | None]:
         """Look for a while; return what was found."""
         end, self.found = self.now + seconds, []
         while self.now < end:
-            self.look(facts)
+            self.look(snapshot)
         return {*self.found}
 
 
@@ -102,7 +102,7 @@ def test_an_event_that_comes_to_an_idle_hub_has_the_whole_time_to_arrive() -> No
 def test_a_partition_that_receives_is_never_asked_about() -> None:
     looks = Looks(newest=10_000)
     for number in range(100):
-        looks.look(Facts(arrived=number, worked=number, reached=number))
+        looks.look(Snapshot(arrived=number, worked=number, reached=number))
     assert (looks.asked, {*looks.found}) == ([], {None})
 
 
@@ -124,7 +124,7 @@ def test_a_hub_that_was_created_again_is_not_behind() -> None:
 
 def test_where_the_start_is_unknown_only_later_events_are_waited_for() -> None:
     looks = Looks(newest=50)
-    opened = Facts()
+    opened = Snapshot()
     assert looks.all(opened) == {None}
     looks.newest = 51
     assert looks.until(opened).where == "link"
@@ -215,8 +215,8 @@ def test_a_task_that_is_lost_while_nothing_is_to_be_done_has_the_whole_time() ->
 
 
 def test_before_the_time_is_over_nothing_has_stalled() -> None:
-    for facts in (WORKING, BUSY, WORKING._replace(is_lost=True), WORKING._replace(newest=9)):
-        assert Looks(newest=None).all(facts, LIMIT) == {None}
+    for snapshot in (WORKING, BUSY, WORKING._replace(is_lost=True), WORKING._replace(newest=9)):
+        assert Looks(newest=None).all(snapshot, LIMIT) == {None}
 
 
 @pytest.mark.parametrize("is_busy", [False, True])
@@ -257,20 +257,20 @@ def test_the_hub_is_asked_half_the_time_after_the_last_event_and_after_each_ques
 
 def test_a_partition_is_behind_as_long_as_the_hub_has_more() -> None:
     watch = PartitionWatch("0", LIMIT)
-    for facts, is_behind in (
-        (Facts(newest=9), False),
-        (Facts(reached=8, newest=9), True),
-        (Facts(reached=9, newest=9), False),
+    for snapshot, is_behind in (
+        (Snapshot(newest=9), False),
+        (Snapshot(reached=8, newest=9), True),
+        (Snapshot(reached=9, newest=9), False),
     ):
-        watch.look(facts, None, 0.0)
+        watch.look(snapshot, None, 0.0)
         assert watch.is_behind is is_behind
 
 
 def test_a_stall_says_what_is_known_and_for_how_long() -> None:
-    def reason(facts: Facts, silent_since: float | None = None) -> str:
+    def reason(snapshot: Snapshot, silent_since: float | None = None) -> str:
         watch = PartitionWatch("0", LIMIT)
-        watch.look(facts, silent_since, 0.0)
-        stall = watch.look(facts, silent_since, LIMIT + 20)
+        watch.look(snapshot, silent_since, 0.0)
+        stall = watch.look(snapshot, silent_since, LIMIT + 20)
         assert stall is not None
         assert str(stall) == f"partition 0 has stalled ({stall.where}): {stall.reason}"
         return stall.reason
@@ -305,31 +305,31 @@ def test_what_goes_on_in_less_than_the_time_has_never_stalled(
     taken: list[tuple[float, bool, int]],
 ) -> None:
     # Whatever the hub answers.
-    watch, now, facts = PartitionWatch("0", LIMIT), 0.0, Facts(reached=-1)
+    watch, now, snapshot = PartitionWatch("0", LIMIT), 0.0, Snapshot(reached=-1)
     for seconds, is_busy, newest in taken:
         now += seconds
-        facts = facts._replace(
+        snapshot = snapshot._replace(
             arrived=now,
             worked=now,
             is_busy=is_busy,
             trying=frozenset({now}),
-            reached=(facts.reached or 0) + 1,
+            reached=(snapshot.reached or 0) + 1,
         )
-        assert watch.look(facts, None, now) is None
+        assert watch.look(snapshot, None, now) is None
         watch.answered({"last_enqueued_sequence_number": newest, "is_empty": False})
         now += seconds
-        assert watch.look(facts, 0.0, now) is None
+        assert watch.look(snapshot, 0.0, now) is None
 
 
 class Attempts:
-    """Facts of a client that opens the link of a partition, and is refused each time."""
+    """Snapshot of a client that opens the link of a partition, and is refused each time."""
 
     def __init__(self) -> None:
         self.count = 0
 
-    def next(self, position: object = "corrupt!") -> Facts:
+    def next(self, position: object = "corrupt!") -> Snapshot:
         self.count += 1
-        return Facts(attempt=LinkAttempt(self.count, position))
+        return Snapshot(attempt=LinkAttempt(self.count, position))
 
 
 def test_a_link_that_is_refused_again_and_again_is_a_stall_whatever_is_known() -> None:
@@ -348,14 +348,14 @@ def test_one_attempt_that_takes_long_is_no_stall() -> None:
     slow = attempts.next()
     assert looks.all(slow) == {None}
     looks.look(attempts.next())
-    assert looks.all(Facts(), 5 * LIMIT) == {None}
+    assert looks.all(Snapshot(), 5 * LIMIT) == {None}
 
 
 def test_a_link_that_opens_between_refusals_is_no_stall() -> None:
     looks, attempts = Looks(), Attempts()
     for _ in range(20):
         assert [looks.look(attempts.next()) for _ in range(4)] == [None] * 4
-        assert looks.look(Facts()) is None
+        assert looks.look(Snapshot()) is None
 
 
 def test_while_the_hub_answers_no_question_it_is_the_hub_that_hangs() -> None:
@@ -377,7 +377,7 @@ def test_a_stall_of_a_refused_link_is_over_when_it_opens() -> None:
     looks, attempts = Looks(), Attempts()
     while not looks.look(attempts.next()):
         pass
-    assert looks.look(Facts()) is None
+    assert looks.look(Snapshot()) is None
 
 
 OPENING = WORKING._replace(attempt=LinkAttempt(1, "6"))

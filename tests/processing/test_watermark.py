@@ -46,14 +46,14 @@ stories = st.lists(st.one_of(arrivals, endings), max_size=60)
 @given(stories)
 def test_it_is_what_a_look_at_all_events_gives(story: Sequence[tuple[str, int]]) -> None:
     watermark, oracle = Watermark(), Oracle()
-    tickets: list[InFlightEvent] = []
+    tracked_events: list[InFlightEvent] = []
     for what, number in story:
         if what == "track":
-            tickets.append(watermark.track(at(number)))
+            tracked_events.append(watermark.track(at(number)))
             oracle.arrived.append(number)
-        elif tickets:
-            which = number % len(tickets)
-            getattr(tickets[which], what)()
+        elif tracked_events:
+            which = number % len(tracked_events)
+            getattr(tracked_events[which], what)()
             (oracle.done if what == "done" else oracle.failed).add(which)
         assert watermark.count == oracle.count
         assert watermark.pending == len(oracle.arrived) - oracle.count
@@ -67,29 +67,29 @@ def test_it_never_goes_back_and_never_passes_an_unfinished_event(
     story: Sequence[tuple[str, int]],
 ) -> None:
     watermark, reached, newest = Watermark(), -1, -1
-    tickets: list[InFlightEvent] = []
+    tracked_events: list[InFlightEvent] = []
     new: list[tuple[int, InFlightEvent]] = []
     for what, number in story:
         if what == "track":
-            tickets.append(watermark.track(at(number)))
+            tracked_events.append(watermark.track(at(number)))
             if number > newest:
-                new.append((number, tickets[-1]))
+                new.append((number, tracked_events[-1]))
                 newest = number
-        elif tickets:
-            getattr(tickets[number % len(tickets)], what)()
+        elif tracked_events:
+            getattr(tracked_events[number % len(tracked_events)], what)()
         if watermark.position is not None:
             assert watermark.position.sequence_number >= reached
             reached = watermark.position.sequence_number
-        assert all(ticket.is_done or reached < number for number, ticket in new)
+        assert all(tracked.is_done or reached < number for number, tracked in new)
 
 
 @given(st.permutations(range(40)))
 def test_any_order_of_finishing_ends_at_the_last_event(order: Sequence[int]) -> None:
     watermark = Watermark()
-    tickets = [watermark.track(at(number)) for number in range(40)]
+    tracked_events = [watermark.track(at(number)) for number in range(40)]
     finished: set[int] = set()
     for which in order:
-        tickets[which].done()
+        tracked_events[which].done()
         finished.add(which)
         prefix = next(n for n in range(41) if n not in finished)
         assert watermark.position == (at(prefix - 1) if prefix else None)
@@ -105,8 +105,8 @@ def test_events_that_come_again_after_a_new_link_move_nothing_back() -> None:
     assert watermark.position == at(7)
     watermark.track(at(8)).done()
     assert watermark.position == at(7), "an event that came again is not finished"
-    for ticket in again:
-        ticket.done()
+    for tracked in again:
+        tracked.done()
     assert watermark.position == at(8)
 
 
@@ -126,9 +126,9 @@ def test_a_started_event_is_neither_finished_nor_failed() -> None:
 
 def test_done_twice_counts_once() -> None:
     watermark = Watermark()
-    ticket = watermark.track(at(0))
-    ticket.done()
-    ticket.done()
+    tracked = watermark.track(at(0))
+    tracked.done()
+    tracked.done()
     assert watermark.count == 1
 
 
@@ -142,18 +142,6 @@ def test_a_failed_event_holds_the_position_until_it_is_done_after_all() -> None:
     assert watermark.position is None
     failing.done()
     assert watermark.position == at(1)
-
-
-def test_an_event_may_be_replaced_by_an_object_that_is_finished_instead() -> None:
-    watermark = Watermark()
-    first, replaced, last = (watermark.track(at(number)) for number in range(3))
-    other = InFlightEvent(watermark, at(1))
-    watermark.replace(replaced, other)
-    for event in (first, replaced, last):
-        event.done()
-    assert watermark.position == at(0)
-    other.done()
-    assert (watermark.position, watermark.pending) == (at(2), 0)
 
 
 def test_events_that_finish_together_are_counted_one_by_one() -> None:
@@ -186,12 +174,12 @@ def test_a_position_that_was_written_at_once_stands_for_its_request_only() -> No
 @pytest.mark.parametrize("limit", [1, 2, 7])
 def test_it_is_full_at_so_many_events_that_are_not_passed(limit: int) -> None:
     watermark = Watermark(limit)
-    tickets = [watermark.track(at(number)) for number in range(limit)]
+    tracked_events = [watermark.track(at(number)) for number in range(limit)]
     assert watermark.is_full
-    for ticket in tickets[1:]:
-        ticket.done()
+    for tracked in tracked_events[1:]:
+        tracked.done()
     assert watermark.is_full, "what is finished behind an unfinished event is not passed"
-    tickets[0].done()
+    tracked_events[0].done()
     assert not watermark.is_full
 
 

@@ -27,9 +27,11 @@ from eventhub_checkpoints.aio.redis import RedisCheckpointStore as AioRedisCheck
 from eventhub_checkpoints.aio.sql import SqlCheckpointStore as AioSqlCheckpointStore
 from eventhub_checkpoints.blob import BlobCheckpointStore
 from eventhub_checkpoints.cassandra import CassandraCheckpointStore
-from eventhub_checkpoints.processing._async.in_flight_event import Apart as AioApart
-from eventhub_checkpoints.processing._async.in_flight_event import Ticket as AioTicket
-from eventhub_checkpoints.processing._sync.in_flight_event import Apart, Ticket
+from eventhub_checkpoints.processing._async.tracked_event import (
+    TrackedBatchEvent as AioTrackedBatchEvent,
+)
+from eventhub_checkpoints.processing._async.tracked_event import TrackedEvent as AioTrackedEvent
+from eventhub_checkpoints.processing._sync.tracked_event import TrackedBatchEvent, TrackedEvent
 from eventhub_checkpoints.redis import RedisCheckpointStore
 from eventhub_checkpoints.sql import SqlCheckpointStore
 
@@ -128,8 +130,8 @@ def test_with_on_an_async_object_names_the_way_out(line: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "line"),
     [
-        (Ticket, "from eventhub_checkpoints.aio import Checkpointer"),
-        (Apart, "from eventhub_checkpoints.aio import EventProcessor"),
+        (TrackedEvent, "from eventhub_checkpoints.aio import Checkpointer"),
+        (TrackedBatchEvent, "from eventhub_checkpoints.aio import EventProcessor"),
     ],
 )
 def test_async_with_on_an_event_of_a_sync_object_names_the_way_out(kind: Any, line: str) -> None:
@@ -147,8 +149,8 @@ def test_async_with_on_an_event_of_a_sync_object_names_the_way_out(kind: Any, li
 @pytest.mark.parametrize(
     ("kind", "line"),
     [
-        (AioTicket, "from eventhub_checkpoints import Checkpointer"),
-        (AioApart, "from eventhub_checkpoints import EventProcessor"),
+        (AioTrackedEvent, "from eventhub_checkpoints import Checkpointer"),
+        (AioTrackedBatchEvent, "from eventhub_checkpoints import EventProcessor"),
     ],
 )
 def test_with_on_an_event_of_an_async_object_names_the_way_out(kind: Any, line: str) -> None:

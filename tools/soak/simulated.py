@@ -157,11 +157,11 @@ class Consumer:
                 continue
             if key == "0" and self._hung is not None:
                 continue
-            ticket = await self._checkpointer.track(context, event)
+            tracked = await self._checkpointer.track(context, event)
             if hangs and key == "0":
-                self._hung = ticket
+                self._hung = tracked
             else:
-                ticket.done()
+                tracked.done()
 
     async def close(self) -> None:
         """Stop: close the partitions, and the store."""

@@ -5,10 +5,10 @@ client's public API, and works with every store.
 """
 
 from eventhub_checkpoints.processing._async.dispatcher import CheckpointManager, PartitionProcessor
-from eventhub_checkpoints.processing._async.in_flight_event import Apart
 from eventhub_checkpoints.processing._async.processor import EventProcessor
+from eventhub_checkpoints.processing._async.tracked_event import TrackedBatchEvent, TrackedEvent
 
-__all__ = ["Apart", "CheckpointManager", "EventProcessor", "PartitionProcessor"]
+__all__ = ["CheckpointManager", "EventProcessor", "PartitionProcessor", "TrackedEvent"]
 
-for _public in (Apart, CheckpointManager, EventProcessor, PartitionProcessor):
+for _public in (CheckpointManager, EventProcessor, PartitionProcessor, TrackedBatchEvent):
     _public.__module__ = __name__

@@ -2,7 +2,7 @@
 
 A partition has stalled if there is something to do, and nothing has been done for a while: the hub
 has events behind the last one received and none arrives, or an event was received and none is
-finished, or a position is finished and none is saved. Facts and time are parameters.
+finished, or a position is finished and none is saved. Snapshots and time are parameters.
 """
 
 import math
@@ -56,7 +56,7 @@ class Stall:
         return f"partition {self.partition_id} has stalled ({self.where}): {self.reason}"
 
 
-class Facts(NamedTuple):
+class Snapshot(NamedTuple):
     """What is known of a partition at one moment.
 
     Attributes:
@@ -130,63 +130,67 @@ class PartitionWatch:
         self._newest: int | None = None
         self._reached: int | None = None
 
-    def look(self, facts: Facts, silent_since: float | None, now: float) -> Stall | None:
+    def look(self, snapshot: Snapshot, silent_since: float | None, now: float) -> Stall | None:
         """Return the stall at this moment, or None.
 
         Args:
-            facts: what is known of the partition.
+            snapshot: what is known of the partition.
             silent_since: since when the hub has answered no question; None: it answers.
             now: seconds of a monotonic clock.
         """
-        self.arrivals += facts.arrived != self._last_arrived
-        self._last_arrived = facts.arrived
-        if facts.attempt != self._attempt:
-            if facts.attempt is None:
+        self.arrivals += snapshot.arrived != self._last_arrived
+        self._last_arrived = snapshot.arrived
+        if snapshot.attempt != self._attempt:
+            if snapshot.attempt is None:
                 self._refusals = 0
-            elif facts.attempt.link is not None:
+            elif snapshot.attempt.link is not None:
                 self._refusals += 1
-            self._attempt = facts.attempt
-        self._trying = {mark: self._trying.get(mark, now) for mark in facts.trying}
+            self._attempt = snapshot.attempt
+        self._trying = {mark: self._trying.get(mark, now) for mark in snapshot.trying}
         trying = min(self._trying.values(), default=now)
-        arrived, worked = self._arrived.of(facts.arrived, now), self._worked.of(facts.worked, now)
-        lost = self._lost.of(facts.is_lost, now)
+        arrived, worked = (
+            self._arrived.of(snapshot.arrived, now),
+            self._worked.of(snapshot.worked, now),
+        )
+        lost = self._lost.of(snapshot.is_lost, now)
         still_since = max(arrived, worked)
-        self._idle_since = None if facts.is_busy or facts.is_ending else still_since
-        if facts.is_ending:
+        self._idle_since = None if snapshot.is_busy or snapshot.is_ending else still_since
+        if snapshot.is_ending:
             self.stall = None
         elif now - trying >= self._limit:
-            self._found("store", trying, now, "the store has confirmed no write")
-        elif facts.is_busy:
+            self._record("store", trying, now, "the store has confirmed no write")
+        elif snapshot.is_busy:
             reason = "events were received, and none was finished"
-            self._found("handler", still_since, now, reason)
-        elif not (facts.is_lost and self._found("link", max(lost, still_since), now, LOST)):
-            self._judge_link(facts, still_since, silent_since, now)
+            self._record("handler", still_since, now, reason)
+        elif not (snapshot.is_lost and self._record("link", max(lost, still_since), now, LOST)):
+            self._judge_link(snapshot, still_since, silent_since, now)
         return self.stall
 
     def _judge_link(
-        self, facts: Facts, idle_since: float, silent_since: float | None, now: float
+        self, snapshot: Snapshot, idle_since: float, silent_since: float | None, now: float
     ) -> None:
-        if facts.reached is not None:
-            self._reached = facts.reached
+        if snapshot.reached is not None:
+            self._reached = snapshot.reached
         newest = max(
-            (number for number in (self._newest, facts.newest) if number is not None), default=None
+            (number for number in (self._newest, snapshot.newest) if number is not None),
+            default=None,
         )
         reached = self._reached
         self.is_behind = newest is not None and reached is not None and newest > reached
         behind = self._behind.of((self.is_behind, reached), now)
-        attached = self._attached.of(facts.attempt is None, now)
+        attached = self._attached.of(snapshot.attempt is None, now)
         since, limit = max(behind, idle_since), LONGEST_OPENING
         reason = f"the hub has events up to {newest}, and none has arrived after {reached}"
-        if facts.attempt is None:
+        if snapshot.attempt is None:
             since, limit = max(since, attached), 0.0
         else:
             reason += ": the link is not open"
-        if self.is_behind and self._found("link", since, now, reason, limit):
+        if self.is_behind and self._record("link", since, now, reason, limit):
             return
         if silent_since is not None:
             since = max(silent_since, idle_since)
             reason = "no event arrives, and the hub answers no question"
-            if self._found("hub", since, now, reason, SHORTEST_SILENCE):
+            if self._record("hub", since, now, reason, SHORTEST_SILENCE):
                 return
         # Also while a question is under way: what is known of the link is not over then.
         self._judge_opening(attached, idle_since, now)
@@ -201,9 +205,9 @@ class PartitionWatch:
             "the hub answers questions, and accepts none of the client's attempts to read from "
             f"position {position}; does it have this position, and the consumer group? Tried"
         )
-        self._found("link", max(since, idle_since), now, reason)
+        self._record("link", max(since, idle_since), now, reason)
 
-    def _found(
+    def _record(
         self, where: Where, since: float, now: float, reason: str, limit: float = 0.0
     ) -> bool:
         """Record a stall, if it has lasted for the time limit; return whether it has."""
@@ -267,7 +271,7 @@ class Reopenings:
         """Return whether to open the link of a stalled partition again, and record that it is.
 
         Args:
-            reached: sequence number of the last event that arrived, as in `Facts`.
+            reached: sequence number of the last event that arrived, as in `Snapshot`.
             now: seconds of a monotonic clock.
         """
         if now - self._last < self._limit * 2**self._count:

@@ -21,7 +21,7 @@ class StartChoice:
 
     Attributes:
         saves: whether the processor saves positions.
-        has_start: returns whether a start position is set for a partition.
+        start_of: returns the start position that is set for a partition; None: the beginning.
         from_saved: whether a saved position takes precedence over a start position.
         shown: positions returned to the client last; None: it has not listed any yet.
         begun: partitions that were opened since the processor started.
@@ -32,7 +32,7 @@ class StartChoice:
     """
 
     saves: bool
-    has_start: Callable[[str], bool]
+    start_of: Callable[[str], Any]
     from_saved: bool
     shown: dict[str, Stored] | None = None
     begun: set[str] = field(default_factory=set)
@@ -58,7 +58,7 @@ class StartChoice:
         if partition_id not in self.refused:
             if partition_id in self.begun:
                 return self._reopened(partition_id, saved)
-            start = START_OF_STREAM if self.has_start(partition_id) else None
+            start = self.start_of(partition_id)
             if resolve_start(self.saves, start, saved, self.from_saved) is saved:
                 return saved
         self.passed_over[partition_id] = saved

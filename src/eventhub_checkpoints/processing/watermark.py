@@ -1,9 +1,10 @@
 """Positions up to which all events of a partition are finished.
 
-`Watermark` follows events that finish in any order, `Deliveries` follows the events that a handler
-was called with, and `Latest` the checkpoints of a program that saves them itself.
+`Watermark` follows events that finish in any order, one by one or in batches, and `Latest` the
+checkpoints of a program that saves them itself.
 """
 
+import math
 import sys
 from bisect import bisect_right
 from collections import deque
@@ -55,11 +56,46 @@ class InFlightEvent:
         self.has_failed = True
 
 
+class Row(NamedTuple):
+    """Consecutive events of a batch.
+
+    Attributes:
+        numbers: their sequence numbers, ascending; with gaps if the hub is compacted.
+        last: position of the last event.
+    """
+
+    numbers: Sequence[int]
+    last: Position
+
+
+class Delivery(InFlightEvent):
+    """Consecutive events of a batch that are finished together.
+
+    Attributes:
+        numbers: their sequence numbers.
+        batch: number of the batch in which they were delivered.
+    """
+
+    __slots__ = ("batch", "numbers")
+
+    def __init__(
+        self,
+        watermark: "Watermark",
+        position: tuple[int, str],
+        numbers: Sequence[int],
+        batch: int,
+    ) -> None:
+        super().__init__(watermark, position, len(numbers))
+        self.numbers = numbers
+        self.batch = batch
+
+
 class Watermark:
     """Low watermark of one partition in one session: the position that may be saved.
 
-    Events may finish in any order. Tracking and finishing take constant time, since the position
-    passes each event once.
+    Events may finish in any order: one by one (`track`, `enter`), or in the batches that a handler
+    is called with (`begin`, `finish`), of which single events may be taken out. Tracking and
+    finishing an event take constant time, since the position passes each event once.
 
     Args:
         max_pending: number of started events after the position at which `is_full` is true.
@@ -68,16 +104,23 @@ class Watermark:
         begun: number of started events.
         count: events in the finished prefix.
         unpassed: events that the position has not passed, in the order of arrival.
+        newest: highest sequence number of all batches; minus infinity if there was none.
     """
 
-    __slots__ = ("_passed", "begun", "count", "max_pending", "unpassed")
+    __slots__ = (
+        *("_batch", "_passed", "_unfinished", "begun", "count", "max_pending", "newest"),
+        "unpassed",
+    )
 
     def __init__(self, max_pending: int = sys.maxsize) -> None:
         self.max_pending = max_pending
         self.begun = 0
         self.count = 0
         self.unpassed: deque[InFlightEvent] = deque()
+        self.newest = -math.inf
         self._passed: tuple[int, str] | None = None
+        self._batch = 0
+        self._unfinished: list[Delivery] = []
 
     @property
     def position(self) -> Position | None:
@@ -98,6 +141,17 @@ class Watermark:
         except IndexError:  # not checked before: another thread may pass the last event meanwhile
             return None
 
+    @property
+    def is_full(self) -> bool:
+        """Return whether no more events should be started for now."""
+        return self.pending >= self.max_pending
+
+    @property
+    def is_settled(self) -> bool:
+        """Return whether the position cannot advance: no event is pending, or the next failed."""
+        first = self.first_unpassed
+        return first is None or first.has_failed
+
     def track(self, position: tuple[int, str], size: int = 1) -> InFlightEvent:
         """Start an event, or the last of several consecutive ones; call it in order of arrival."""
         event = InFlightEvent(self, position, size)
@@ -108,6 +162,64 @@ class Watermark:
         """Start an event that the caller has created; call it in the order of arrival."""
         self.unpassed.append(event)
         self.begun += event.size
+
+    def begin(self, rows: Sequence[Row]) -> None:
+        """Start the events of the next batch; call it in the order of arrival.
+
+        Args:
+            rows: one, or several if sequence numbers decrease within the batch.
+        """
+        self._batch += 1
+        for numbers, last in rows:
+            delivery = Delivery(self, last, numbers, self._batch)
+            self.enter(delivery)
+            self._unfinished.append(delivery)
+            self.newest = max(self.newest, last.sequence_number)
+
+    def finish(self, position: Position | None = None) -> None:
+        """Finish the events of all batches up to and including a position; None: all of them."""
+        last = math.inf if position is None else position.sequence_number
+        for delivery in list(self._unfinished):
+            size = bisect_right(delivery.numbers, last)
+            if size == len(delivery.numbers):
+                delivery.done()
+                self._unfinished.remove(delivery)
+            elif position and size:
+                first = InFlightEvent(self, position, size)
+                self._cut(delivery, size, first)
+                first.done()
+
+    def take_out(self, event: InFlightEvent, previous: Position | None) -> bool:
+        """Replace one event of the last batch by an object that is finished separately.
+
+        Args:
+            event: the object, at the position of the event.
+            previous: position of the event before it in that batch; None: it is the first.
+
+        Returns:
+            Whether it was replaced; if not, it is finished, or was taken out before.
+        """
+        number = event.position[0]
+        for at, delivery in enumerate(self._unfinished):
+            if delivery.batch != self._batch or number not in delivery.numbers:
+                continue
+            before = bisect_right(delivery.numbers, number) - 1
+            if before:
+                neighbour = delivery.numbers[before - 1]
+                if previous is None or previous.sequence_number != neighbour:
+                    # The batch holds the event twice, and this is the other occurrence.
+                    continue
+                numbers = delivery.numbers[:before]
+                first = Delivery(self, previous, numbers, delivery.batch)
+                self._cut(delivery, before, first)
+                self._unfinished.insert(at, first)
+            if len(delivery.numbers) > 1:
+                self._cut(delivery, 1, event)
+            else:
+                self._unfinished.remove(delivery)
+                self.unpassed[self._index(delivery)] = event
+            return True
+        return False
 
     def move(self) -> None:
         """Advance the position past the finished events at the head.
@@ -127,19 +239,11 @@ class Watermark:
                 newest = event.position
         self.count, self._passed = count, newest
 
-    def split(self, event: InFlightEvent, first: InFlightEvent) -> None:
-        """Separate the first events from a group that the position has not passed.
-
-        Args:
-            event: the group.
-            first: the first events of the group, fewer than all.
-        """
-        event.size -= first.size
-        self.unpassed.insert(self._index(event), first)
-
-    def replace(self, event: InFlightEvent, other: InFlightEvent) -> None:
-        """Replace an event that the position has not passed by another object."""
-        self.unpassed[self._index(event)] = other
+    def _cut(self, delivery: Delivery, size: int, first: InFlightEvent) -> None:
+        """Have another object stand for the first `size` events of a delivery."""
+        delivery.numbers = delivery.numbers[size:]
+        delivery.size -= size
+        self.unpassed.insert(self._index(delivery), first)
 
     def _index(self, event: InFlightEvent) -> int:
         at = len(self.unpassed) - 1
@@ -147,115 +251,6 @@ class Watermark:
         while self.unpassed[at] is not event:
             at -= 1
         return at
-
-    @property
-    def is_full(self) -> bool:
-        """Return whether no more events should be started for now."""
-        return self.pending >= self.max_pending
-
-    @property
-    def is_settled(self) -> bool:
-        """Return whether the position cannot advance: no event is pending, or the next failed."""
-        first = self.first_unpassed
-        return first is None or first.has_failed
-
-
-class Row(NamedTuple):
-    """Consecutive events.
-
-    Attributes:
-        numbers: their sequence numbers, ascending; with gaps if the hub is compacted.
-        last: position of the last event.
-    """
-
-    numbers: Sequence[int]
-    last: Position
-
-
-class Delivery(InFlightEvent):
-    """Consecutive events that are finished together.
-
-    Attributes:
-        numbers: their sequence numbers.
-        batch: number of the batch in which they were delivered.
-    """
-
-    __slots__ = ("batch", "numbers")
-
-    def __init__(
-        self, watermark: Watermark, position: Position, numbers: Sequence[int], batch: int
-    ) -> None:
-        super().__init__(watermark, position, len(numbers))
-        self.numbers = numbers
-        self.batch = batch
-
-
-class Deliveries:
-    """Events of one session that a handler was called with and that are not finished."""
-
-    def __init__(self, watermark: Watermark) -> None:
-        self._watermark = watermark
-        self._open: list[Delivery] = []
-        self._batch = 0
-
-    def begin(self, rows: list[Row]) -> None:
-        """Record the next batch that the handler is called with, in the order of arrival.
-
-        Args:
-            rows: one, or several if sequence numbers decrease within the batch.
-        """
-        self._batch += 1
-        for numbers, last in rows:
-            delivery = Delivery(self._watermark, last, numbers, self._batch)
-            self._watermark.enter(delivery)
-            self._open.append(delivery)
-
-    def finish(self) -> None:
-        """Finish all events."""
-        for delivery in self._open:
-            delivery.done()
-        self._open.clear()
-
-    def finish_until(self, position: Position) -> None:
-        """Finish every event up to and including this one."""
-        for delivery in list(self._open):
-            size = bisect_right(delivery.numbers, position.sequence_number)
-            if size == len(delivery.numbers):
-                delivery.done()
-                self._open.remove(delivery)
-            elif size:
-                self._cut(delivery, position, size).done()
-
-    def take_out(self, position: Position, previous: Position | None) -> Delivery | None:
-        """Remove one event of the last batch, to finish it separately; None if it is finished.
-
-        Args:
-            position: of the event.
-            previous: of the event before it in that batch; None: it is the first.
-        """
-        number = position.sequence_number
-        for at, delivery in enumerate(self._open):
-            if delivery.batch != self._batch or number not in delivery.numbers:
-                continue
-            before = bisect_right(delivery.numbers, number) - 1
-            if before:
-                neighbour = delivery.numbers[before - 1]
-                if previous is None or previous.sequence_number != neighbour:
-                    # The batch holds the event twice, and this is the other occurrence.
-                    continue
-                self._open.insert(at, self._cut(delivery, previous, before))
-            if len(delivery.numbers) > 1:
-                return self._cut(delivery, position, 1)
-            self._open.remove(delivery)
-            return delivery
-        return None
-
-    def _cut(self, delivery: Delivery, position: Position, size: int) -> Delivery:
-        """Separate and return the first `size` events of a delivery, up to this position."""
-        first = Delivery(self._watermark, position, delivery.numbers[:size], delivery.batch)
-        delivery.numbers = delivery.numbers[size:]
-        self._watermark.split(delivery, first)
-        return first
 
 
 class Latest:
@@ -268,9 +263,11 @@ class Latest:
         counter: counts the requests.
         newest: number of the last one, its sequence number and its offset.
         at_once: last position that was written at once, in place of the `newest` of that number.
+        pending: events after the position; none, since each request stands for all before it.
     """
 
     __slots__ = ("at_once", "counter", "newest")
+    pending = 0
 
     def __init__(self) -> None:
         self.counter = count(1)

@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 
 from eventhub_checkpoints import InvalidRecordError, every
-from eventhub_checkpoints.aio.processor import Apart as AioApart
 from eventhub_checkpoints.processing._async.session import PartitionSession as AioPartitionSession
+from eventhub_checkpoints.processing._async.tracked_event import (
+    TrackedBatchEvent as AioTrackedBatchEvent,
+)
 from eventhub_checkpoints.processing._sync.session import PartitionSession
+from eventhub_checkpoints.processing._sync.tracked_event import TrackedBatchEvent
 from eventhub_checkpoints.processing.statistics import Tally
-from eventhub_checkpoints.processor import Apart
 from variants import EVERY_CLIENT
 from waiting import LIMIT
 
@@ -147,11 +149,11 @@ class Left:
     """A handler that leaves its events behind."""
 
     def __init__(self) -> None:
-        self.tickets: dict[int, Any] = {}
+        self.tracked: dict[int, Any] = {}
 
     def __call__(self, one: Any, events: list[Any]) -> Any:
         for event in events:
-            self.tickets[event.sequence_number] = one.checkpoints.track(event)
+            self.tracked[event.sequence_number] = one.checkpoints.track(event)
         yield None
 
 
@@ -161,17 +163,17 @@ def test_events_that_were_left_behind_finish_in_any_order_and_thread(site: Any, 
     run = site.processor(store, drain_timeout=0.1)
     run.deeds.steps["process_events"] = left
     run.call("start")
-    wait(lambda: len(left.tickets) == 6)
-    threads = [threading.Thread(target=left.tickets[number].done) for number in (1, 3, 2)]
+    wait(lambda: len(left.tracked) == 6)
+    threads = [threading.Thread(target=left.tracked[number].done) for number in (1, 3, 2)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(LIMIT)
     assert run.processor.stats()["0"].position is None
-    left.tickets[0].done()
+    left.tracked[0].done()
     wait(lambda: site.row(store) == 3)
-    left.tickets[0].done()
-    left.tickets[4].done()
+    left.tracked[0].done()
+    left.tracked[4].done()
     wait(lambda: site.row(store) == 4)
     assert run.processor.stats()["0"].pending == 1
 
@@ -200,21 +202,21 @@ def test_no_more_events_are_given_than_may_be_left_behind(
     run = site.processor(store, max_pending=4, max_batch_size=2)
     run.deeds.steps["process_events"] = left
     run.call("start")
-    wait(lambda: len(left.tickets) >= 4)
+    wait(lambda: len(left.tracked) >= 4)
     elapse(1)
-    given = len(left.tickets)
+    given = len(left.tracked)
     assert given in (4, 5)  # a batch may hold one event, and another be given with room for one
     for number in range(3, given):
-        left.tickets[number].done()
-    wait(lambda: len(left.tickets) > given)
+        left.tracked[number].done()
+    wait(lambda: len(left.tracked) > given)
     elapse(1)
-    assert len(left.tickets) <= given + 2
+    assert len(left.tracked) <= given + 2
     stopping = run.begin("stop")
-    wait(lambda: run.processor._callbacks.store.is_stopping)
-    for ticket in left.tickets.values():
-        ticket.done()
+    wait(lambda: run.processor._callbacks.is_stopping)
+    for tracked in left.tracked.values():
+        tracked.done()
     stopping.result(LIMIT)
-    assert site.row(store) == max(left.tickets)
+    assert site.row(store) == max(left.tracked)
 
 
 def test_an_event_that_was_given_up_is_read_again_by_the_next_claim(site: Any, wait: Wait) -> None:
@@ -223,13 +225,13 @@ def test_an_event_that_was_given_up_is_read_again_by_the_next_claim(site: Any, w
     run = site.processor(store, max_pending=8)
     run.deeds.steps["process_events"] = left
     run.call("start")
-    wait(lambda: len(left.tickets) == 5)
+    wait(lambda: len(left.tracked) == 5)
     for number in (0, 1, 3, 4):
-        left.tickets[number].done()
-    left.tickets[2].failed()
+        left.tracked[number].done()
+    left.tracked[2].failed()
     wait(lambda: site.row(store) == 1)
     # The position stays; when too much waits behind it, the partition is claimed anew.
-    left.tickets.clear()
+    left.tracked.clear()
     del run.deeds.steps["process_events"]
     site.publish(10)
     wait(lambda: "close" in run.deeds.names() or site.publish(1))
@@ -243,26 +245,27 @@ def test_an_event_that_was_given_up_is_read_again_by_the_next_claim(site: Any, w
 def test_leaving_a_with_finishes_the_event_and_an_error_gives_it_up(
     stage: Any, loop: Any, fails: bool
 ) -> None:
-    kind, apart = (AioPartitionSession, AioApart) if stage.is_aio else (PartitionSession, Apart)
-    session = kind(("ns", "hub", "group", "0"), every(events=10), Tally(), None, 10, None)
+    kinds = AioPartitionSession, AioTrackedBatchEvent
+    kind, tracked_event = kinds if stage.is_aio else (PartitionSession, TrackedBatchEvent)
+    session = kind(("ns", "hub", "group", "0"), every(events=10), Tally(), None, 10, None, None)
     event = SimpleNamespace(sequence_number=0, offset="0")
-    ticket = apart(session, event)
-    session.watermark.enter(ticket)
+    tracked = tracked_event(session, event)
+    session.watermark.enter(tracked)
 
     def use() -> None:
-        with ticket:
+        with tracked:
             if fails:
                 raise OSError("of the worker")
 
     async def use_aio() -> None:
-        async with ticket:
+        async with tracked:
             if fails:
                 raise OSError("of the worker")
 
     with pytest.raises(OSError, match="of the worker") if fails else nullcontext():
         loop.finished(use_aio() if stage.is_aio else use())
-    assert (ticket.is_done, ticket.has_failed) == (not fails, fails)
+    assert (tracked.is_done, tracked.has_failed) == (not fails, fails)
     assert session.watermark.is_settled
     assert session.pending == fails
-    ticket.done()
+    tracked.done()
     assert session.pending == fails, "an event that was given up stays so"

@@ -26,7 +26,7 @@ def test_what_runs_and_what_was_left_behind_end_before_it_is_closed_saved_and_re
     run.call("start")
     wait(lambda: left)
     stopping = run.begin("stop")
-    wait(lambda: run.processor._callbacks.store.is_stopping)
+    wait(lambda: run.processor._callbacks.is_stopping)
     assert "close" not in run.deeds.names()
     hold.set()
     wait(lambda: "process_events ended" in run.deeds.names())

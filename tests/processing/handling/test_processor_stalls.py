@@ -261,7 +261,7 @@ def test_a_drain_is_no_stall(watch: Watch, hold: threading.Event) -> None:
     watch.wait(lambda: run.deeds.numbers() == [0])
     watch.clock.look()
     stopping = run.begin("stop")
-    watch.wait(lambda: watch.processor._callbacks.store.is_stopping)
+    watch.wait(lambda: watch.processor._callbacks.is_stopping)
     for _ in range(10):
         watch.clock.jump(LIMIT / 2)
         watch.clock.look()
@@ -282,7 +282,7 @@ def test_a_client_that_was_closed_while_a_handler_works_is_no_stall(
     closing = watch.site.stage.begin(watch.processor._client.close)
     watch.clock.look()
     sessions = watch.processor._callbacks.sessions.open.values()
-    watch.wait(lambda: all(session.is_drained for session in sessions))
+    watch.wait(lambda: all(session.source.is_drained for session in sessions))
     for _ in range(10):
         watch.clock.jump(LIMIT / 2)
         watch.clock.look()

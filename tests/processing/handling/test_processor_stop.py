@@ -268,7 +268,7 @@ def test_running_ends_in_order_where_its_caller_is_cancelled(
     running = site.stage.begin(run.processor.run)
     wait(lambda: "process_events" in run.deeds.names())
     running.cancel()
-    wait(lambda: run.processor._callbacks.store.is_stopping)
+    wait(lambda: run.processor._callbacks.is_stopping)
     assert "close" not in run.deeds.names()
     hold.set()
     wait(lambda: not run.processor._receive_loop.is_running)

@@ -12,8 +12,8 @@ import pytest
 
 from eventhub_checkpoints import EventProcessor, every
 from eventhub_checkpoints.aio import EventProcessor as AioEventProcessor
-from eventhub_checkpoints.processing._async import start_position_store as aio_start_position_store
-from eventhub_checkpoints.processing._sync import start_position_store
+from eventhub_checkpoints.processing._async import position_validator as aio_position_validator
+from eventhub_checkpoints.processing._sync import position_validator
 from simulated_time import POLL
 from variants import SIMULATED
 from waiting import LIMIT
@@ -201,7 +201,7 @@ class Runs:
 def asks_soon(variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ask the local hub again soon: it counts an event before it delivers it."""
     if variant != SIMULATED:
-        for module in (start_position_store, aio_start_position_store):
+        for module in (position_validator, aio_position_validator):
             monkeypatch.setattr(module, "AGAIN", AGAIN)
 
 

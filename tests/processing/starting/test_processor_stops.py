@@ -115,7 +115,7 @@ def test_a_stop_while_the_first_claim_is_made_leaves_nothing_owned(
     wait(gate.reached.is_set)
     before = claims(gate)
     stopping = run.begin("stop")
-    wait(lambda: run.processor._callbacks.store.is_stopping)
+    wait(lambda: run.processor._callbacks.is_stopping)
     gate.let_go()
     stopping.result(LIMIT)
     assert runs.owned(gate) == []
@@ -164,7 +164,7 @@ def test_a_partition_that_is_renewed_while_its_handler_ends_is_released_after_th
     gate.hold(method)
     wait(gate.reached.is_set)
     stopping = run.begin("stop")
-    wait(lambda: run.processor._callbacks.store.is_stopping)
+    wait(lambda: run.processor._callbacks.is_stopping)
     before = claims(gate)
     gate.let_go()
     if not runs.stage.is_aio and method == "list_ownership":

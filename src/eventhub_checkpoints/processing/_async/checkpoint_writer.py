@@ -49,6 +49,9 @@ class Finished(Protocol):
     def count(self) -> int: ...
 
     @property
+    def pending(self) -> int: ...
+
+    @property
     def position(self) -> Position | None: ...
 
 
@@ -60,7 +63,7 @@ class SessionProgress(Generic[F]):
 
     Args:
         names: keys of its checkpoint other than the position.
-        finished: what may be saved; read under `guard`.
+        watermark: what may be saved; read under `guard`.
         policy: when to save.
         tally: counts its writes.
 
@@ -80,16 +83,16 @@ class SessionProgress(Generic[F]):
     """
 
     __slots__ = (
-        *("before", "behind_since", "finished", "flushing", "guard", "is_broken", "is_over"),
-        *("names", "partition_id", "progress", "stall", "trace", "watchers"),
+        *("before", "behind_since", "flushing", "guard", "is_broken", "is_over", "names"),
+        *("partition_id", "progress", "stall", "trace", "watchers", "watermark"),
     )
 
     def __init__(
-        self, names: Mapping[str, str], finished: F, policy: Policy, tally: statistics.Tally
+        self, names: Mapping[str, str], watermark: F, policy: Policy, tally: statistics.Tally
     ) -> None:
         self.names = names
         self.partition_id = names["partition_id"]
-        self.finished = finished
+        self.watermark = watermark
         self.progress = WriteState(policy, time.monotonic(), tally)
         self.guard = threading.Lock()
         self.watchers: tuple[Signal, ...] = ()
@@ -104,12 +107,12 @@ class SessionProgress(Generic[F]):
     @property
     def pending(self) -> int:
         """Number of started events after the position."""
-        return 0
+        return self.watermark.pending
 
     @property
     def unsaved(self) -> int:
         """Number of events that were started and would be read again after a crash."""
-        return self.finished.count + self.pending - self.progress.saved_count
+        return self.watermark.count + self.pending - self.progress.saved_count
 
     @property
     def is_quiet(self) -> bool:
@@ -172,7 +175,7 @@ class SessionProgress(Generic[F]):
                 pending=self.pending,
                 lag_events=unsaved,
                 lag_seconds=now - behind_since if unsaved else 0.0,
-                position=self.finished.position,
+                position=self.watermark.position,
                 saved_position=progress.saved_position,
                 stalls=tally.stalls,
                 stalled=stall.where if stall else None,
@@ -223,11 +226,14 @@ class CheckpointWriter:
         with self._changing:
             # Started first: sessions without a running writer would count as unhealthy.
             self._background.start()
+            # Replaced, never modified: the background writer and a liveness probe iterate over it.
             self._sessions = self._sessions | {session}
         self._background.wake()
 
     def end(self, session: SessionProgress[Any]) -> None:
         """Stop starting writes of a session."""
+        # Under the guard, like the look that finds a write due: after this, none is found. One that
+        # was found before is dropped by `_write`, or is waited for by `finish`.
         with session.guard:
             session.is_over = True
         with self._changing:
@@ -281,19 +287,20 @@ class CheckpointWriter:
 
     def _look_at(self, session: SessionProgress[Any], now: float) -> float:
         """Start what is due of a session; return when to look again."""
-        progress, finished = session.progress, session.finished
+        progress, watermark = session.progress, session.watermark
         limit, due = self._write_timeout + GRACE, None
         with session.guard:
             if session.is_over:
                 return math.inf
             if is_late := now >= progress.late_at(limit):
                 progress.was_late()
-            if now >= progress.wake_time or finished.count >= progress.wake_count:
-                due = progress.due(finished.count, finished.position, now)
+            if now >= progress.wake_time or watermark.count >= progress.wake_count:
+                due = progress.due(watermark.count, watermark.position, now)
             next_look = min(progress.wake_time, progress.late_at(limit))
-            if finished.count >= progress.wake_count:
+            if watermark.count >= progress.wake_count:
                 # A checkpoint was recorded without the guard, before the new bound was set.
                 next_look = now
+        # Without the guard, which `stats` takes: `on_error` is the user's, and may call that.
         if is_late:
             self._report(session.partition_id, TimeoutError(f"no answer within {limit:g} s"))
         if due is not None:
@@ -306,7 +313,8 @@ class CheckpointWriter:
 
     async def _write(self, session: SessionProgress[Any], due: Due, seconds: float) -> None:
         """Write what is due of a session, within this many seconds."""
-        # Another client may hold the partition if the session is over.
+        # The session may have ended after the look that found this due and before this task or
+        # thread began; then another client may hold the partition.
         if session.is_over:
             with session.guard:
                 session.progress.was_dropped()
@@ -392,8 +400,8 @@ class CheckpointWriter:
         """
         progress, end = session.progress, time.monotonic() + seconds
         shortest = min(SHORTEST_WRITE, seconds / 2)
-        # Otherwise a caller that keeps finishing events would keep this from ending.
-        goal = session.finished.count
+        # Fixed now: handlers that go on finishing events meanwhile would keep this from ending.
+        goal = session.watermark.count
         while progress.saved_count < goal and not session.is_over:
             # If `seconds` is 0, so is `shortest`; `left < shortest` would be false until the clock
             # ticks, and this loop would spin, as no write begins without time left.
@@ -422,9 +430,9 @@ class CheckpointWriter:
             return
         limit = min(self._write_timeout, seconds)
         for session in sessions:
-            finished = session.finished
+            watermark = session.watermark
             with session.guard:
-                due = session.progress.rest(finished.count, finished.position, time.monotonic())
+                due = session.progress.rest(watermark.count, watermark.position, time.monotonic())
             if due is None:
                 continue
             try:

@@ -99,12 +99,12 @@ class WriteBuffer(CheckpointWriter):
         with self._guard:
             leaving = [self.sessions[key] for key in keys if key in self.sessions]
         now = time.monotonic()
-        begun = [each.flushing.of(each.finished.count, now) for each in leaving]
+        begun = [each.flushing.of(each.watermark.count, now) for each in leaving]
         end = max(begun, default=now) + seconds
         if not await self.flush_all(leaving, end - now):
             now, others = time.monotonic(), [*(set(self.everything()) - set(leaving))]
             for each in others:
-                each.flushing.of(each.finished.count, now)
+                each.flushing.of(each.watermark.count, now)
             await self.begin_flush(others, seconds)
         with self._guard:
             self._held.released(keys)
@@ -170,8 +170,8 @@ class WriteBuffer(CheckpointWriter):
         Raises:
             StoreUnavailableError: another write did not end within `write_timeout`.
         """
-        progress, finished = session.progress, session.finished
-        due, end = Due(finished.count, position), time.monotonic() + self._write_timeout
+        progress, latest = session.progress, session.watermark
+        due, end = Due(latest.count, position), time.monotonic() + self._write_timeout
         while not self._begin_write(session, due):
             if not await session.until(lambda: not progress.is_writing, end - time.monotonic()):
                 raise StoreUnavailableError(
@@ -187,7 +187,7 @@ class WriteBuffer(CheckpointWriter):
         else:
             with session.guard:
                 progress.was_saved(time.monotonic())
-            finished.at_once = due.count, position
+            latest.at_once = due.count, position
         finally:
             session.changed()
             self.wake()
@@ -326,9 +326,11 @@ class CoalescingCheckpointStore(ClosingContext, CheckpointStore):
             else:
                 await self._buffer.write_now(session, Position(number, offset), kwargs)
         elif session is not None:
-            finished = session.finished
-            count = next(finished.counter)
-            finished.newest = count, number, offset
+            # Without a lock, for speed: one tuple replaces another. If the partition is left right
+            # now, its session writes no more, and the next owner reads the event again.
+            latest = session.watermark
+            count = next(latest.counter)
+            latest.newest = count, number, offset
             if count >= session.progress.wake_count:
                 self._buffer.wake()
             elif not is_usual and self._buffer.is_lost(session):

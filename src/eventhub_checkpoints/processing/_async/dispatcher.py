@@ -1,9 +1,8 @@
 """Dispatcher that calls a user's processor with the events of a partition.
 
 `PartitionProcessor` is the base of the user's class, which saves checkpoints through the
-`CheckpointManager` that it is passed. `DeliveryTracker` keeps the delivered events of one session
-until they are finished, and `PartitionHandler` opens the processor of a session, calls it, retries,
-and closes it.
+`CheckpointManager` that it is passed. `PartitionHandler` opens the processor of a session, calls
+it, retries, and closes it. The session knows which events are finished.
 """
 
 import logging
@@ -24,12 +23,12 @@ from eventhub_checkpoints._shared._async.compat import Lock
 from eventhub_checkpoints._shared.callables import NothingRanError
 from eventhub_checkpoints._shared.deadline import backoff
 from eventhub_checkpoints.errors import ConfigurationError, InvalidRecordError, PoisonError
-from eventhub_checkpoints.processing._async.in_flight_event import Apart
 from eventhub_checkpoints.processing._async.receive_loop import HandlerTask
 from eventhub_checkpoints.processing._async.session import LOOKING, PartitionSession
+from eventhub_checkpoints.processing._async.tracked_event import TrackedBatchEvent, TrackedEvent
 from eventhub_checkpoints.processing.options import Options, require_handler
-from eventhub_checkpoints.processing.stall import Facts
-from eventhub_checkpoints.processing.watermark import Deliveries, Position, Row
+from eventhub_checkpoints.processing.stall import Snapshot
+from eventhub_checkpoints.processing.watermark import Position, Row
 from eventhub_checkpoints.records import checked_offset, checked_sequence_number
 from eventhub_checkpoints.sdk.stack import is_client_closed
 
@@ -111,105 +110,12 @@ def rows_of(events: list[EventData]) -> list[Row]:
     return [Row(*row) for row in rows]
 
 
-class DeliveryTracker:
-    """Events delivered to a processor in one session, and how many of them are finished.
-
-    Args:
-        session: what is finished and saved; its `begun` has the events that are finished
-            separately.
-        options: whether positions are saved, and how long an immediate save may take.
-
-    Attributes:
-        newest: sequence number of the newest delivered event; minus infinity if there is none.
-    """
+class CheckpointManager:
+    """Saves the position of one partition, for one session."""
 
     def __init__(self, session: PartitionSession, options: Options) -> None:
         self._session = session
         self._options = options
-        self._deliveries = Deliveries(session.watermark)
-        self._batch: list[EventData] = []
-        self._indexes: dict[int, int] = {}
-        self.newest = -math.inf
-
-    def begin(self, events: list[EventData]) -> None:
-        """Record the events that `process_events` is called with next."""
-        rows = rows_of(events)
-        with self._session.guard:
-            self._batch, self._indexes = events, {}
-            self.newest = max(self.newest, max(row.last.sequence_number for row in rows))
-            self._deliveries.begin(rows)
-
-    def returned(self) -> None:
-        """Record that `process_events` has returned: its events can no longer be tracked."""
-        self._batch, self._indexes = [], {}
-
-    def finish(self, position: Position | None = None) -> None:
-        """Finish delivered events: up to a position, or all of them."""
-        session = self._session
-        with session.guard:
-            if position is None:
-                self._deliveries.finish()
-            else:
-                self._deliveries.finish_until(position)
-        if session.watermark.count >= session.progress.wake_count:
-            session.writer.wake()
-        session.changed()
-
-    def has_passed(self, position: Position) -> bool:
-        """Return whether all events up to a position are finished."""
-        reached = self._session.watermark.position
-        return reached is not None and position.sequence_number <= reached.sequence_number
-
-    def take_out(self, event: EventData) -> Apart:
-        """Take an event out of the current batch, to be finished separately.
-
-        Raises:
-            InvalidRecordError: the event is not in the current batch.
-        """
-        if len(self._indexes) != len(self._batch):
-            self._indexes = {id(each): index for index, each in enumerate(self._batch)}
-        index = self._indexes.get(id(event))
-        if index is None:
-            expected = "one that process_events was given, and has not returned from"
-            number = getattr(event, "sequence_number", type(event))
-            raise InvalidRecordError("event", number, expected)
-        position = position_of(event)
-        previous = position_of(self._batch[index - 1]) if index else None
-        session, apart = self._session, Apart(self._session, event)
-        with session.guard:
-            delivery = self._deliveries.take_out(position, previous)
-            if delivery is None:
-                # The event was finished or removed before, so do not wait for it.
-                apart.release()
-            else:
-                session.watermark.replace(delivery, apart)
-                session.begun[id(event)] = apart
-                apart.begin()
-        return apart
-
-    async def save(self, position: Position) -> bool:
-        """Finish the events up to a position and save it; return whether it is stored.
-
-        Raises:
-            InvalidRecordError: the position is after every event that the processor was called
-                with.
-        """
-        number = position.sequence_number
-        if number > self.newest:
-            raise InvalidRecordError("sequence_number", number, "one that process_events was given")
-        self._session.trace = tracing.current_context()
-        self.finish(position)
-        if self._session.is_over or not self._options.save:
-            return False
-        is_saved = await self._session.writer.flush(self._session, self._options.write_timeout)
-        return is_saved and self.has_passed(position)
-
-
-class CheckpointManager:
-    """Saves the position of one partition, for one session."""
-
-    def __init__(self, tracker: DeliveryTracker) -> None:
-        self._tracker = tracker
 
     @overload
     async def update_checkpoint(self, event: EventData) -> bool: ...
@@ -246,14 +152,23 @@ class CheckpointManager:
             raise InvalidRecordError("event", None, "an event, or an offset and a sequence number")
         if event is None or isinstance(event, str):
             number = checked_sequence_number(sequence_number)
-            return await self._tracker.save(
-                Position(number, checked_offset(event or offset, number))
-            )
+            return await self._save(Position(number, checked_offset(event or offset, number)))
         if not hasattr(event, "sequence_number"):
             raise InvalidRecordError("event", type(event), "an event, or an offset as a string")
-        return await self._tracker.save(position_of(event))
+        return await self._save(position_of(event))
 
-    def track(self, event: EventData) -> Apart:
+    async def _save(self, position: Position) -> bool:
+        session, number = self._session, position.sequence_number
+        if number > session.watermark.newest:
+            raise InvalidRecordError("sequence_number", number, "one that process_events was given")
+        session.trace = tracing.current_context()
+        session.finish(position)
+        if session.is_over or not self._options.save:
+            return False
+        is_saved = await session.writer.flush(session, self._options.write_timeout)
+        return is_saved and session.has_passed(position)
+
+    def track(self, event: EventData) -> TrackedEvent:
         """Finish an event separately, so that `process_events` may return before it is done.
 
         Args:
@@ -262,7 +177,20 @@ class CheckpointManager:
         Raises:
             InvalidRecordError: it is not one of them.
         """
-        return self._tracker.take_out(event)
+        session = self._session
+        index = session.index_of(event)
+        if index is None:
+            expected = "one that process_events was given, and has not returned from"
+            number = getattr(event, "sequence_number", type(event))
+            raise InvalidRecordError("event", number, expected)
+        previous = position_of(session.batch[index - 1]) if index else None
+        tracked = TrackedBatchEvent(session, event)
+        if session.take_out(tracked, event, previous):
+            tracked.begin()
+        else:
+            # The event was finished or removed before, so do not wait for it.
+            tracked.release()
+        return tracked
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -291,8 +219,7 @@ class PartitionHandler:
 
     Attributes:
         context: the client's context of the partition.
-        session: what is finished and saved.
-        tracker: delivered events, and which of them are finished.
+        session: what was delivered, is finished and is saved.
         waits_since: when it became ready for its first event; None: not yet.
     """
 
@@ -301,7 +228,6 @@ class PartitionHandler:
     ) -> None:
         self.context = context
         self.session = session
-        self.tracker = DeliveryTracker(session, run.options)
         self.waits_since: float | None = None
         self._partition_id = context.partition_id
         self._run = run
@@ -317,7 +243,7 @@ class PartitionHandler:
     @property
     def has_begun(self) -> bool:
         """Return whether any event has arrived."""
-        return self.tracker.newest != -math.inf
+        return self.session.watermark.newest != -math.inf
 
     @property
     def _is_stopped(self) -> bool:
@@ -353,7 +279,8 @@ class PartitionHandler:
         self.waits_since = time.monotonic()
 
     async def _make(self) -> None:
-        processor = await called(self._run.make, self.context, CheckpointManager(self.tracker))
+        checkpoints = CheckpointManager(self.session, self._run.options)
+        processor = await called(self._run.make, self.context, checkpoints)
         require_handler(processor)
         check_handlers(processor)
         self._processor = processor
@@ -387,42 +314,43 @@ class PartitionHandler:
         finally:
             self._calls.discard(call)
 
-    def facts(self, reached: int | None) -> Facts:
+    def snapshot(self, reached: int | None) -> Snapshot:
         """Return what the watchdog has to know.
 
         Args:
             reached: number of the last event received, or after which the partition was opened.
         """
-        facts, session = self.session.facts(), self.session
+        session = self.session
+        snapshot = session.snapshot()
         is_busy = bool(self._calls or session.begun)
         if self._run.options.policy is not None:
             # Otherwise events are unfinished until the processor asks for a checkpoint.
-            is_busy = is_busy or facts.is_busy
-        is_ending = self._is_ending or self._is_stopped or (is_busy and session.is_drained)
-        return facts._replace(
-            worked=(facts.worked, self._ended),
+            is_busy = is_busy or snapshot.is_busy
+        is_ending = self._is_ending or self._is_stopped or (is_busy and session.source.is_drained)
+        return snapshot._replace(
+            worked=(snapshot.worked, self._ended),
             is_busy=is_busy,
             reached=reached,
-            is_ending=facts.is_ending or is_ending,
+            is_ending=snapshot.is_ending or is_ending,
         )
 
     async def _dispatch(self, events: list[EventData]) -> None:
         if not events:
             await self._process(events)
         elif await self._has_room():
-            self.tracker.begin(events)
+            self.session.begin(events, rows_of(events))
             tracing.received(self.session.key, len(events))
             error = await self._process(events)
             if error is not None:
                 await self._one_by_one(events, error)
             elif self._run.options.policy is not None:
-                self.tracker.finish()
-            self.tracker.returned()
+                self.session.finish()
+            self.session.returned()
 
     async def _has_room(self) -> bool:
         session, limit = self.session, self._run.options.max_pending
-        apart = session.begun
-        while not await session.until(lambda: self._is_ending or len(apart) < limit, LOOKING):
+        tracked = session.begun
+        while not await session.until(lambda: self._is_ending or len(tracked) < limit, LOOKING):
             if is_client_closed():
                 return False
         if session.is_stuck and session.pending >= limit:
@@ -455,7 +383,7 @@ class PartitionHandler:
         """Find the event that cannot be processed, and apply `on_poison` to it."""
         for event in events:
             position = position_of(event)
-            if self.tracker.has_passed(position):
+            if self.session.has_passed(position):
                 continue
             if self._is_ending:
                 return
@@ -463,7 +391,7 @@ class PartitionHandler:
             if failure is not None and not await self._passes_over(event, failure):
                 return
             if self._run.options.policy is not None:
-                self.tracker.finish(position)
+                self.session.finish(position)
 
     async def _passes_over(self, event: EventData, error: BaseException) -> bool:
         """Return whether to continue after an event that cannot be processed."""
@@ -528,13 +456,13 @@ class PartitionHandler:
             reason: argument of the processor's `close`.
             drained_by: `time.monotonic()` until which events may finish.
         """
-        apart, seconds = self.session.begun, self._run.options.drain_timeout
+        tracked, seconds = self.session.begun, self._run.options.drain_timeout
         self._is_over = True
         self.session.changed()
         if not await self._task.end(drained_by - time.monotonic()):
             self._warn("the handler did not end, and was cut off")
-        if not await self.session.until(lambda: not apart, drained_by - time.monotonic()):
-            self._warn(f"{len(apart)} events that were left behind are unfinished")
+        if not await self.session.until(lambda: not tracked, drained_by - time.monotonic()):
+            self._warn(f"{len(tracked)} events that were left behind are unfinished")
         if hasattr(self._processor, "close"):
             await self._task.begin(self._close, reason)
             if not await self._task.end(seconds):

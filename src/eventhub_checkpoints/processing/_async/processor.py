@@ -11,6 +11,7 @@ from typing import Any, Literal, Self
 
 from azure.eventhub import EventData
 from azure.eventhub.aio import CheckpointStore, EventHubConsumerClient, PartitionContext
+from azure.eventhub.exceptions import EventHubError
 
 from eventhub_checkpoints._shared._async.client_check import (
     CLIENT_PREFETCH,
@@ -20,6 +21,9 @@ from eventhub_checkpoints._shared._async.client_check import (
     check_handlers,
     check_store,
 )
+from eventhub_checkpoints._shared.client import explanation
+from eventhub_checkpoints._shared.secrets import quoted
+from eventhub_checkpoints._shared.start_position import client_position
 from eventhub_checkpoints.errors import ConfigurationError, PoisonError
 from eventhub_checkpoints.processing._async.client_callbacks import ClientCallbacks
 from eventhub_checkpoints.processing._async.dispatcher import CheckpointManager
@@ -36,10 +40,11 @@ from eventhub_checkpoints.processing.options import (
     other_store,
     require_call,
     require_factory,
+    require_start,
 )
 from eventhub_checkpoints.processing.policy import DEFAULT_POLICY, Policy
 from eventhub_checkpoints.processing.statistics import PartitionStats
-from eventhub_checkpoints.sdk.consumer import UNKNOWN, expiry_of, store_of
+from eventhub_checkpoints.sdk.consumer import UNKNOWN, expiry_of, scope_of, store_of
 
 Start = str | int | datetime
 
@@ -230,11 +235,10 @@ class EventProcessor(ContextGuard):
                 raise not_a_client("client returned one", client, EventHubConsumerClient)
             if isinstance(callbacks.client_store, HandoverStore):
                 callbacks.client_store.expires_after = expiry_of(client)
-        validator = callbacks.store.validator
-        validator.client, validator.goes_by_offset = client, self._is_ready
-        callbacks.is_ready, callbacks.is_compared = self._is_ready, self._is_compared
+        callbacks.client, callbacks.is_ready = client, self._is_ready
+        callbacks.is_compared = self._is_compared
         try:
-            position = await callbacks.store.starting_position(client)
+            position = await self._starting_position(client)
         except BaseException:
             await self._close(client)
             raise
@@ -242,9 +246,36 @@ class EventProcessor(ContextGuard):
         callbacks.watch()
         self._receive_loop.start(partial(self._receive, client, position))
 
+    async def _starting_position(self, client: Any) -> Any:
+        """Return the `starting_position` argument for the client.
+
+        Raises:
+            ConfigurationError: one names no partition, or the function returned no start position;
+                or they are set by partition, and the hub does not exist or refuses access.
+            HubUnavailableError: they are set by partition, and the hub does not answer.
+        """
+        option = self._options.starting_position
+        if not callable(option) and not isinstance(option, Mapping):
+            return client_position(option)
+        try:
+            partition_ids = await client.get_partition_ids()
+        except EventHubError as error:
+            raise explanation(error, scope_of(client)) from error
+        self._options.check_partitions(partition_ids)
+        starts: dict[str, Any] = {}
+        for partition_id in partition_ids:
+            if isinstance(option, Mapping):
+                start = option.get(partition_id)
+            else:
+                start = await called(option, partition_id)
+            require_start(f"starting_position of partition {quoted(partition_id)}", start)
+            starts[partition_id] = start
+        self._callbacks.choice.start_of = starts.get
+        return {key: client_position(start) for key, start in starts.items()}
+
     async def _receive(self, client: Any, position: Any) -> None:
         callbacks, options = self._callbacks, self._options
-        if callbacks.store.is_stopping:
+        if callbacks.is_stopping:
             return
         try:
             await client.receive_batch(

@@ -18,18 +18,19 @@ from eventhub_checkpoints._shared._sync.compat import caller
 from eventhub_checkpoints._shared.settings import is_count, require, require_seconds
 from eventhub_checkpoints.errors import InvalidRecordError
 from eventhub_checkpoints.processing._sync.checkpoint_writer import CheckpointWriter, log
+from eventhub_checkpoints.processing._sync.client_source import ClientSource
 from eventhub_checkpoints.processing._sync.handover import HandoverStore, is_handing_over
-from eventhub_checkpoints.processing._sync.in_flight_event import ANNOUNCED_WITHIN, Ticket
 from eventhub_checkpoints.processing._sync.session import (
     CURRENT_SESSION,
     PartitionSession,
     PartitionSessions,
-    key_of,
+    names_of,
 )
+from eventhub_checkpoints.processing._sync.tracked_event import ANNOUNCED_WITHIN, TrackedEvent
 from eventhub_checkpoints.processing._sync.watchdog import (
     OnStall,
     Watchdog,
-    Watched,
+    WatchedPartition,
     check_watchdog,
     store_that_reopens,
 )
@@ -135,13 +136,13 @@ class Checkpointer(ClosingContext):
         )
         self._watchdog = Watchdog(self._watched, self._reopen, stalled_after, on_stall)
 
-    def _watched(self) -> list[Watched]:
+    def _watched(self) -> list[WatchedPartition]:
         return [
-            Watched(each, each.partition_id, each.facts(), each, each.client)
+            WatchedPartition(each, each.partition_id, each.snapshot(), each, each.source.client)
             for each in self._sessions.open.values()
         ]
 
-    def _reopen(self, partition: Watched) -> None:
+    def _reopen(self, partition: WatchedPartition) -> None:
         if partition.session is not None:
             store_that_reopens(self._store).reopen(*partition.session.key)
 
@@ -160,7 +161,7 @@ class Checkpointer(ClosingContext):
         """Begin a session; pass this as the client's `on_partition_initialize`."""
         self._check_client(partition_context)
         session = self._sessions.of(partition_context, announces=True)
-        session.opened()
+        session.source = ClientSource(partition_context, opens=True)
         self._watchdog.start()
         CURRENT_SESSION.set(session)
 
@@ -172,7 +173,7 @@ class Checkpointer(ClosingContext):
         if the store refuses stale checkpoints. (After an error the client also reports a loss,
         although it still owns the partition.)
         """
-        session = self._sessions.open.get(key_of(partition_context))
+        session = self._sessions.open.get(names_of(partition_context))
         if session is None:
             return
         # A sync client that is closed while it receives reports that it has lost the partition.
@@ -194,12 +195,12 @@ class Checkpointer(ClosingContext):
             flushes = drains or self._sessions.writer.goes_forward_only
             self._sessions.finish(session, flushes=flushes, stops=stops)
 
-    def track(self, partition_context: PartitionContext, event: EventData) -> Ticket:
+    def track(self, partition_context: PartitionContext, event: EventData) -> TrackedEvent:
         """Track an event; call this in the order of arrival, before any concurrent processing.
 
         `async with checkpointer.track(partition_context, event):` finishes the event at the end of
         the block, or marks it as failed if an exception leaves the block.
-        `ticket = await checkpointer.track(...)` is finished by `ticket.done()`, or by
+        `tracked = await checkpointer.track(...)` is finished by `tracked.done()`, or by
         `checkpointer.done(event)`. Both wait while `max_pending` or `max_unsaved` is reached.
 
         Raises:
@@ -210,8 +211,9 @@ class Checkpointer(ClosingContext):
                 Let the exception leave the handler: the client then closes the partition, and the
                 event is read again.
         """
+        # `_last_used` is whichever session a thread used last. The client passes one object for all
+        # events of a partition, which tells whether it is this one; any other is compared by name.
         session = CURRENT_SESSION.get() or self._last_used
-        # The client passes one object for all events of a partition. Any other is compared by name.
         if (
             session is None
             or session.context is not partition_context
@@ -222,7 +224,7 @@ class Checkpointer(ClosingContext):
         if not session.is_announced and time.monotonic() - session.began_at >= ANNOUNCED_WITHIN:
             self._warn(NOT_ANNOUNCED)
         try:
-            return Ticket(session, event)
+            return TrackedEvent(session, event)
         except AttributeError:
             if hasattr(event, "sequence_number"):
                 raise
@@ -231,7 +233,7 @@ class Checkpointer(ClosingContext):
 
     def _session_of(self, partition_context: PartitionContext) -> PartitionSession:
         session, sessions = CURRENT_SESSION.get(), self._sessions
-        key = key_of(partition_context)
+        key = names_of(partition_context)
         if session is None or session.writer is not sessions.writer or session.key != key:
             session = sessions.open.get(key)
         if session is None:
@@ -261,8 +263,8 @@ class Checkpointer(ClosingContext):
         This has no effect if the session of the event has ended: the event is read again.
         """
         for session in self._sessions.open.values():
-            if ticket := session.begun.get(id(event)):
-                ticket.done()
+            if tracked := session.begun.get(id(event)):
+                tracked.done()
                 return
         self._warn(
             "done() was called with an event that is not tracked, or whose session has ended"

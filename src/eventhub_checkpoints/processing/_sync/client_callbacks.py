@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -25,23 +26,22 @@ from eventhub_checkpoints.errors import (
     InvalidCheckpointError,
 )
 from eventhub_checkpoints.processing._sync.checkpoint_writer import CheckpointWriter
+from eventhub_checkpoints.processing._sync.client_source import ClientSource
 from eventhub_checkpoints.processing._sync.dispatcher import PartitionHandler, ProcessorRun
 from eventhub_checkpoints.processing._sync.handover import HandoverStore, is_handing_over
+from eventhub_checkpoints.processing._sync.position_validator import AT_START, PositionValidator
+from eventhub_checkpoints.processing._sync.processor_store import ProcessorStore
 from eventhub_checkpoints.processing._sync.receive_loop import as_handler, let_links_open
 from eventhub_checkpoints.processing._sync.session import PartitionSessions, names_of
-from eventhub_checkpoints.processing._sync.start_position_store import (
-    AT_START,
-    StartPositionStore,
-)
 from eventhub_checkpoints.processing._sync.watchdog import (
     LAST_ANSWER,
     Watchdog,
-    Watched,
+    WatchedPartition,
     store_that_reopens,
 )
 from eventhub_checkpoints.processing.options import Options, other_store
-from eventhub_checkpoints.processing.stall import Facts
-from eventhub_checkpoints.processing.start_position import refused_position
+from eventhub_checkpoints.processing.stall import Snapshot
+from eventhub_checkpoints.processing.start_position import StartChoice, refused_position
 from eventhub_checkpoints.sdk.consumer import EXPIRES_AFTER, scope_of
 from eventhub_checkpoints.sdk.stack import is_client_closed
 
@@ -53,6 +53,27 @@ ASKED_IN_A_CHECK = 8
 """Partitions that the hub is queried about in each check."""
 ROUND = 120.0
 """Seconds within which a client that fails to balance its load reports that again."""
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class ClientPartition:
+    """Partition as the client has it.
+
+    Attributes:
+        handler: receives its events; None: it is not open.
+        closing: number of handlers that are being closed. A sync client may open the partition
+            again, and deliver events, while it is still closing it.
+        lock: held while a handler is being closed.
+    """
+
+    handler: PartitionHandler | None = None
+    closing: int = 0
+    lock: Lock = field(default_factory=Lock)
+
+    def wait_closed(self) -> None:
+        """Wait until no handler is being closed."""
+        with self.lock:
+            pass
 
 
 class ClientCallbacks:
@@ -68,8 +89,11 @@ class ClientCallbacks:
         error: why it has to stop; None if it has no reason itself.
         sessions: the sessions of all partitions.
         run: what the handlers of all partitions share.
+        choice: decides which saved positions the client is shown.
+        validator: finds those that the hub does not have.
+        store: shows them to the client.
         watchdog: finds partitions that have stalled.
-        store: decides where partitions start.
+        client: the client; None before it was created.
         client_store: store that is passed to the client: `store`, with hand-over if that is on.
         is_ready: whether the client was already constructed, and uses the store itself.
         is_compared: whether it is known to have the same store.
@@ -96,18 +120,20 @@ class ClientCallbacks:
             make_writer, options.saving_policy, options.write_timeout, max_pending=sys.maxsize
         )
         self.run = ProcessorRun(make, options, self.report, self.fail)
-        self.store = StartPositionStore(below, options, self)
+        self.choice = StartChoice(options.save, options.start_of, options.from_saved)
+        self.validator = PositionValidator(self.choice, self)
+        self.store = ProcessorStore(below, options, self.choice, self.validator, self)
         self.client_store: CheckpointStore = self.store
         if options.handover:
             self.client_store = HandoverStore(self.store, expires_after=EXPIRES_AFTER)
         self.watchdog = Watchdog(
             self._watched, self._reopen, options.stalled_after, options.on_stall
         )
+        self.client: Any = None
         self.is_ready, self.is_compared = False, True
         self._comparing = Lock()
         self._guard = threading.Lock()
-        self._handlers: dict[str, PartitionHandler] = {}
-        self._closing: dict[str, Lock] = {}
+        self._partitions: dict[str, ClientPartition] = {}
         self._watch = Background(self._look)
         self._has_received = False
         self._silent_since: float | None = None
@@ -116,13 +142,35 @@ class ClientCallbacks:
         self._is_refused = False
         self._began = time.monotonic()
 
+    @property
+    def is_stopping(self) -> bool:
+        """Return whether nothing more is started: no claim, no batch, no further attempt."""
+        return self.run.is_stopping
+
+    @property
+    def open_partitions(self) -> set[str]:
+        """Return the partitions that are open or being closed."""
+        return {
+            partition_id
+            for partition_id, partition in list(self._partitions.items())
+            if partition.handler is not None or partition.closing
+        }
+
+    def _partition(self, partition_id: str) -> ClientPartition:
+        return self._partitions.setdefault(partition_id, ClientPartition())
+
+    def _handlers(self) -> list[PartitionHandler]:
+        """Return the handlers of all open partitions."""
+        handlers = [partition.handler for partition in list(self._partitions.values())]
+        return [handler for handler in handlers if handler is not None]
+
     def reached(self, partition_id: str) -> int | None:
         """Return the number of the last event received, or after which it started, if known."""
-        handler = self._handlers.get(partition_id)
+        handler = self._partition(partition_id).handler
         if handler is None:
             return None
-        shown = self.store.choice.last_shown(partition_id)
-        number = shown[0] if shown and not handler.has_begun else handler.tracker.newest
+        shown = self.choice.last_shown(partition_id)
+        number = shown[0] if shown and not handler.has_begun else handler.session.watermark.newest
         return number if isinstance(number, int) else None
 
     def in_background(self, function: Callable[..., None], *args: object) -> None:
@@ -131,8 +179,8 @@ class ClientCallbacks:
 
     def stop(self) -> None:
         """Start nothing more: no claim, no batch, no further attempt."""
-        self.store.is_stopping = self.run.is_stopping = True
-        for handler in list(self._handlers.values()):
+        self.run.is_stopping = True
+        for handler in self._handlers():
             handler.session.changed()
 
     def wait_closed(self) -> None:
@@ -140,21 +188,19 @@ class ClientCallbacks:
 
         An aio client forgets a partition that it has lost while it is still being closed.
         """
-        for partition_id in list(self._closing):
-            self._wait_closed(partition_id)
-
-    def _wait_closed(self, partition_id: str) -> None:
-        with self._closing.setdefault(partition_id, Lock()):
-            pass
+        for partition in list(self._partitions.values()):
+            partition.wait_closed()
 
     def on_initialize(self, context: PartitionContext) -> None:
         """Open a partition."""
         # A sync client may still open one after it was stopped.
-        if self.store.is_stopping or self._has_other_store(context):
+        if self.is_stopping or self._has_other_store(context):
             return
-        # Either client may open a partition again while it is still closing it.
-        self._wait_closed(context.partition_id)
-        handler = self._handlers.get(context.partition_id)
+        # Either client may open a partition again while it is still closing it: the new session
+        # begins after the last checkpoint of the earlier one.
+        partition = self._partition(context.partition_id)
+        partition.wait_closed()
+        handler = partition.handler
         if handler is not None and handler.session.is_announced:
             self.on_close(context, CloseReason.OWNERSHIP_LOST)
         if self.is_ready:
@@ -163,7 +209,7 @@ class ClientCallbacks:
         handler.session.is_announced = True
         self._unbalanced = None
         self.watchdog.start()
-        handler.session.opened()
+        handler.session.source = ClientSource(context, opens=True)
         handler.open()
 
     def _has_other_store(self, context: PartitionContext) -> bool:
@@ -196,13 +242,16 @@ class ClientCallbacks:
         except Exception as error:
             self.report(context.partition_id, error)
         else:
-            self.store.validator.opening([context.partition_id])
+            self.validator.opening([context.partition_id])
 
     def _handler(self, context: PartitionContext) -> PartitionHandler:
         """Return the handler of a partition; a sync client may deliver before it announces it."""
-        partition_id, choice = context.partition_id, self.store.choice
+        partition_id = context.partition_id
+        partition = self._partition(partition_id)
+        # Two threads of a sync client come here at once: one announces the partition, the other
+        # delivers its first events. Whoever is first begins the session.
         with self._guard:
-            handler = self._handlers.get(partition_id)
+            handler = partition.handler
             if handler is None:
                 if not self.is_ready and not self.store.is_used:
                     # It has opened a partition without listing ownerships in the store.
@@ -211,15 +260,12 @@ class ClientCallbacks:
                     )
                     self.fail(error)
                     raise error
-                session = self.sessions.begin(context)
-                if partition_id in choice.refused:
+                session = self.sessions.begin(names_of(context), ClientSource(context))
+                if partition_id in self.choice.refused:
                     # The earlier session was of a deleted hub, whose numbers are unrelated.
                     session.before = None
-                handler = self._handlers[partition_id] = PartitionHandler(
-                    context, session, self.run
-                )
-                self.store.open_partitions.add(partition_id)
-                choice.opened(partition_id)
+                handler = partition.handler = PartitionHandler(context, session, self.run)
+                self.choice.opened(partition_id)
             return handler
 
     def _look(self) -> float:
@@ -229,18 +275,18 @@ class ClientCallbacks:
         `on_error`.
         Source: azure-eventhub 5.15.1, as in `PositionValidator`.
         """
-        if self._has_received or self.store.is_stopping:
+        if self._has_received or self.is_stopping:
             return math.inf
         mute_for = self._mute_for(time.monotonic())
         if mute_for > self._options.unhealthy_after and not self._is_silence_reported:
             self._is_silence_reported = True
-            scope = scope_of(self.store.validator.client)
+            scope = scope_of(self.client)
             where = f"{scope.fully_qualified_namespace}, where {scope.eventhub_name!r} should be"
             self.report(
                 None,
                 HubUnavailableError(f"{where}, has not answered the client for {mute_for:.0f} s"),
             )
-        handlers = list(self._handlers.values())
+        handlers = self._handlers()
         since = [each.waits_since for each in handlers if each.waits_since is not None]
         # A sync client calls all handlers in one thread, including `initialize`.
         are_ready = handlers and len(since) == len(handlers)
@@ -256,8 +302,8 @@ class ClientCallbacks:
     def _query_events(self, handlers: list[PartitionHandler], since: float) -> None:
         try:
             for handler in random.sample(handlers, min(ASKED_IN_A_CHECK, len(handlers))):
-                has_events = self.store.validator.has_events(handler.context.partition_id)
-                if self._has_received or self.store.is_stopping:
+                has_events = self.validator.has_events(handler.context.partition_id)
+                if self._has_received or self.is_stopping:
                     return
                 if has_events:
                     # New events may still be on their way: only a second check is conclusive.
@@ -317,8 +363,8 @@ class ClientCallbacks:
         it has an answer is known when it lists ownerships; an already constructed client does that
         in a store of its own.
         """
-        shows_answer = self.store.validator.client is not None and not self.is_ready
-        is_waiting = shows_answer and not self.store.is_used and not self.store.is_stopping
+        shows_answer = self.client is not None and not self.is_ready
+        is_waiting = shows_answer and not self.store.is_used and not self.is_stopping
         return now - self._began if is_waiting else 0.0
 
     def watch(self) -> None:
@@ -330,34 +376,36 @@ class ClientCallbacks:
         self._watch.stop(LAST_ANSWER)
         self.watchdog.stop()
 
-    def _watched(self) -> list[Watched]:
+    def _watched(self) -> list[WatchedPartition]:
         """Return what the watchdog looks at: partitions that are open, or held and not opened."""
-        if self.store.is_stopping:
+        if self.is_stopping:
             return []
-        client, trying = self.store.validator.client, self.store.trying
+        trying = self.store.trying
         watched = []
-        for handler in list(self._handlers.values()):
+        for handler in self._handlers():
             session = handler.session
-            facts = handler.facts(self._expects_after(handler))
-            facts = facts._replace(trying=facts.trying | trying)
-            watched.append(Watched(session, session.partition_id, facts, session, client))
-        lost = Facts(is_lost=True, trying=trying)
-        for partition_id in self.store.won - self.store.open_partitions:
-            watched.append(Watched(partition_id, partition_id, lost))
+            snapshot = handler.snapshot(self._expects_after(handler))
+            snapshot = snapshot._replace(trying=snapshot.trying | trying)
+            watched.append(
+                WatchedPartition(session, session.partition_id, snapshot, session, self.client)
+            )
+        lost = Snapshot(is_lost=True, trying=trying)
+        for partition_id in self.store.won - self.open_partitions:
+            watched.append(WatchedPartition(partition_id, partition_id, lost))
         return watched
 
     def _expects_after(self, handler: PartitionHandler) -> int | None:
         """Return the number after which every event has to arrive, if it is known."""
         partition_id = handler.session.partition_id
         number = self.reached(partition_id)
-        if number is not None or handler.has_begun or self.store.choice.last_shown(partition_id):
+        if number is not None or handler.has_begun or self.choice.last_shown(partition_id):
             return number
-        start = self.store.start_of(partition_id)
+        start = self.choice.start_of(partition_id)
         if start in (None, START_OF_STREAM):
             return -1
         return start if isinstance(start, int) else None
 
-    def _reopen(self, partition: Watched) -> None:
+    def _reopen(self, partition: WatchedPartition) -> None:
         if not self.is_ready:
             self.store.reopen(partition.partition_id)
         elif partition.session is not None:
@@ -367,24 +415,33 @@ class ClientCallbacks:
         """Process delivered events, or an empty batch after `max_wait_time`."""
         if events and not self._has_received:
             self._has_received, self._silent_since = True, None
-        if not self.store.is_stopping and not self._has_other_store(context):
+        if not self.is_stopping and not self._has_other_store(context):
             let_links_open()
             self._handler(context).receive(events)
 
     def on_close(self, context: PartitionContext, reason: CloseReason) -> None:
         """Close a partition; it is released when this returns."""
+        partition = self._partition(context.partition_id)
         with self._guard:
-            handler = self._handlers.pop(context.partition_id, None)
+            # From here on, events that a sync client delivers in another thread begin a new
+            # session: a handler that is being closed would leave them out, and those behind them
+            # would be saved.
+            handler, partition.handler = partition.handler, None
+            partition.closing += handler is not None
         if handler is not None:
-            with self._closing.setdefault(context.partition_id, Lock()):
-                self._close(handler, reason)
+            with partition.lock:
+                try:
+                    self._close(handler, reason)
+                finally:
+                    with self._guard:
+                        partition.closing -= 1
 
     def _close(self, handler: PartitionHandler, reason: CloseReason) -> None:
         # A client that is closed while it receives reports that it has lost the partition.
-        if self.store.is_stopping or is_client_closed():
+        if self.is_stopping or is_client_closed():
             reason = CloseReason.SHUTDOWN
         stops = reason == CloseReason.SHUTDOWN
-        if stops and not self.store.is_stopping:
+        if stops and not self.is_stopping:
             log.warning("the client was closed by others, so the processor stops")
             self.stop()
             self._over()
@@ -398,8 +455,7 @@ class ClientCallbacks:
             handler.close(reason, end)
         finally:
             sessions.finish(session, flushes=flushes, stops=stops)
-            self.store.choice.closed(session.partition_id, session.watermark.position)
-            self.store.open_partitions.discard(session.partition_id)
+            self.choice.closed(session.partition_id, session.watermark.position)
 
     def on_error(self, context: PartitionContext | None, error: Exception) -> None:
         """Handle an error of a partition, or of the client as a whole if there is no context."""
@@ -412,16 +468,16 @@ class ClientCallbacks:
             self._is_refused = failure_of(error) is Failure.REFUSED
             if isinstance(error, EventHubError):
                 # The client's own message names neither the hub nor a remedy.
-                explained = explanation(error, scope_of(self.store.validator.client))
+                explained = explanation(error, scope_of(self.client))
                 explained.__cause__ = error
                 error = explained
             self.report(None, error)
             return
-        handler = self._handlers.get(context.partition_id)
+        handler = self._partition(context.partition_id).handler
         problem = refused_position(error)
         if problem is not None:
             has_moved = handler is not None and handler.has_begun
-            is_start = context.partition_id in self.store.choice.at_start and not has_moved
+            is_start = context.partition_id in self.choice.at_start and not has_moved
             self.refused(context.partition_id, problem, AT_START if is_start else None)
         elif handler is not None:
             handler.process_error(error)
@@ -433,7 +489,7 @@ class ClientCallbacks:
         if remedy is not None:
             self.fail(InvalidCheckpointError(partition_id, problem, remedy))
         elif self._options.on_invalid_checkpoint == "restart":
-            self.store.choice.refuse(partition_id)
+            self.choice.refuse(partition_id)
             log.warning(
                 "partition %s has not the saved position, and begins at its start position: %s",
                 partition_id,

@@ -5,13 +5,11 @@
 all open sessions.
 """
 
-import math
 import os
 import sys
 import threading
 import time
-import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from functools import partial
 from operator import attrgetter
@@ -19,7 +17,7 @@ from typing import Any
 
 from azure.eventhub import PartitionContext
 
-from eventhub_checkpoints._shared._sync.compat import caller, ended, is_over
+from eventhub_checkpoints._shared._sync.compat import ended
 from eventhub_checkpoints.errors import CheckpointStoreError, InvalidRecordError
 from eventhub_checkpoints.processing._sync.checkpoint_writer import (
     NAMES,
@@ -27,18 +25,13 @@ from eventhub_checkpoints.processing._sync.checkpoint_writer import (
     SessionProgress,
     log,
 )
+from eventhub_checkpoints.processing._sync.client_source import ClientSource
 from eventhub_checkpoints.processing.policy import Policy
-from eventhub_checkpoints.processing.stall import Facts, Since
+from eventhub_checkpoints.processing.source import Source
+from eventhub_checkpoints.processing.stall import Since, Snapshot
 from eventhub_checkpoints.processing.statistics import PartitionStats, Tally, by_partition
-from eventhub_checkpoints.processing.watermark import InFlightEvent, Watermark
-from eventhub_checkpoints.sdk.consumer import (
-    client_of,
-    has_ended,
-    link_attempt,
-    newest_known,
-    number_received,
-)
-from eventhub_checkpoints.sdk.stack import calling_loop, is_client_closed
+from eventhub_checkpoints.processing.watermark import InFlightEvent, Position, Row, Watermark
+from eventhub_checkpoints.sdk.stack import is_client_closed
 
 PATIENCE = 10.0
 """Seconds after which a caller that waits for room logs a warning."""
@@ -47,28 +40,24 @@ LOOKING = 0.2
 OVERLAP = 1.0
 """Seconds that a client may take from listing checkpoints to opening a partition."""
 
-Key = tuple[str, ...]
+Names = tuple[str, ...]
 """Namespace, hub, consumer group and partition id, as the client spells them."""
-names_of: Callable[[PartitionContext], Key] = attrgetter(*NAMES)
+read_names: Callable[[PartitionContext], Names] = attrgetter(*NAMES)
 
 
-def key_of(partition_context: PartitionContext) -> Key:
-    """Return the key of a handler's partition.
+def names_of(partition_context: PartitionContext) -> Names:
+    """Return the names of a handler's partition.
 
     Raises:
         InvalidRecordError: the argument is not a partition context.
     """
     try:
-        return names_of(partition_context)
+        return read_names(partition_context)
     except AttributeError:
         kind = None if partition_context is None else type(partition_context)
         raise InvalidRecordError(
             "partition_context", kind, "what the client gives a handler before the events"
         ) from None
-
-
-def no_loop() -> None:
-    """Return no loop of a client."""
 
 
 class PartitionSession(SessionProgress[Watermark]):
@@ -78,92 +67,79 @@ class PartitionSession(SessionProgress[Watermark]):
         key: its names, as the client spells them.
         max_pending: maximum number of events that are started and not passed.
         max_unsaved: maximum number of events that are started and not saved; None: no limit.
+        source: delivers its events.
 
     Attributes:
-        caller: the client's task or thread that opened the partition; None: it is not known.
+        source: delivers its events; replaced when the client announces the partition.
         closer: the aio client's task that closes it, and then releases the partition.
-        context: the client's context of the partition.
-        begun: events that are neither done nor failed, by the id of the client's object.
+        context: the client's context of the partition, by which its handlers find the session of a
+            `Checkpointer`; None: it belongs to a processor.
+        batch: events that the handler of a processor is called with; empty when it has returned.
+        begun: events that are finished one by one, and neither done nor failed, by the id of the
+            client's object.
         has_failures: whether any event has failed.
         is_announced: whether the client has announced that the partition is open; a sync client
             may deliver events before.
         began_at: when it began.
         ends_by: when it will have ended, once it is being closed; before that, None.
+        ended_at: when it ended; before that, None.
         scope: namespace, hub and consumer group.
     """
 
     __slots__ = (
-        *("_draining", "_loop", "_max_unsaved", "began_at", "begun", "caller", "closer"),
-        *("context", "ends_by"),
-        *("has_failures", "is_announced", "key", "scope", "watermark", "writer"),
+        *("_draining", "_indexes", "_max_unsaved", "batch", "began_at", "begun", "closer"),
+        *("context", "ended_at", "ends_by", "has_failures", "is_announced", "key", "scope"),
+        *("source", "writer"),
     )
 
     def __init__(
         self,
-        key: Key,
+        key: Names,
         policy: Policy,
         tally: Tally,
         writer: CheckpointWriter,
         max_pending: int,
         max_unsaved: int | None,
+        source: Source,
     ) -> None:
-        self.watermark = Watermark(max_pending)
         self.key, self.scope = key, key[:-1]
         names: Mapping[str, str] = dict(zip(NAMES, key, strict=True))
-        super().__init__(names, self.watermark, policy, tally)
+        super().__init__(names, Watermark(max_pending), policy, tally)
         self.writer = writer
         self.has_failures = self.is_announced = False
         self.began_at = time.monotonic()
         self.begun: dict[int, InFlightEvent] = {}
-        self.caller: object = None
+        self.batch: Sequence[Any] = ()
+        self._indexes: dict[int, int] = {}
+        self.source = source
         self.closer: object = None
-        self._loop: Callable[[], Any] = no_loop
         self.context: PartitionContext | None = None
         self.ends_by: float | None = None
+        self.ended_at: float | None = None
         self._draining = Since()
         self._max_unsaved = sys.maxsize if max_unsaved is None else max_unsaved
 
-    @property
-    def pending(self) -> int:
-        return self.watermark.pending
-
-    @property
-    def client(self) -> Any:
-        """Return the client that opened the partition; None: it is not known, or gone."""
-        return client_of(self._loop())
-
-    @property
-    def is_drained(self) -> bool:
-        """Return whether the client was closed: a synchronous one waits for its handlers first."""
-        return has_ended(self._loop())
-
-    def opened(self) -> None:
-        """Record the client that is opening the partition; called by one of its handlers."""
-        loop = calling_loop()
-        if loop is not None:
-            self._loop, self.caller = weakref.ref(loop), caller()
-
-    def facts(self) -> Facts:
+    def snapshot(self) -> Snapshot:
         """Return what the watchdog has to know."""
-        watermark, context = self.watermark, self.context
+        watermark, source = self.watermark, self.source
         try:
             tracked: tuple[int, str] | None = watermark.unpassed[-1].position
         except IndexError:  # another thread may pass the last event at any time
             tracked = watermark.position
-        received = [number_received(context), tracked[0] if tracked else None]
+        received = [source.reached, tracked[0] if tracked else None]
         trying = self.progress.trying_since
-        return Facts(
+        return Snapshot(
             arrived=(watermark.begun, *received),
             worked=watermark.count,
             is_busy=watermark.pending > 0,
             trying=frozenset() if trying is None else frozenset({trying}),
             reached=max((number for number in received if number is not None), default=None),
-            newest=newest_known(context),
-            is_lost=is_over(self.caller),
+            newest=source.newest,
+            is_lost=source.is_lost,
             is_ending=self.is_over
             or self.ends_by is not None
-            or (bool(self.begun) and self.is_drained),
-            attempt=link_attempt(self._loop(), self.partition_id),
+            or (bool(self.begun) and source.is_drained),
+            attempt=source.attempt,
         )
 
     @property
@@ -210,8 +186,8 @@ class PartitionSession(SessionProgress[Watermark]):
             "saved; it is read again when the partition is claimed again"
         )
 
-    def enter(self, event: InFlightEvent, source: Any) -> bool:
-        """Start an event, of which `source` is the client's object, if there is room for it.
+    def enter(self, event: InFlightEvent, client_event: Any) -> bool:
+        """Start an event, of which `client_event` is the client's object, if there is room for it.
 
         Without `guard`, to save time for every event: events are started one after another, and the
         events that finish meanwhile only make room.
@@ -226,21 +202,79 @@ class PartitionSession(SessionProgress[Watermark]):
             return False
         if begun == saved_count:
             self.behind_since = time.monotonic()
-        self.begun[id(source)] = event
+        self.begun[id(client_event)] = event
         watermark.enter(event)
         return True
 
-    def leave(self, event: InFlightEvent, source: Any) -> bool:
-        """Finish an event; return whether a save may be due."""
-        self.begun.pop(id(source), None)
+    def leave(self, event: InFlightEvent, client_event: Any) -> None:
+        """Finish an event that was entered or taken out."""
+        self.begun.pop(id(client_event), None)
+        is_due = False
+        # Two threads may finish neighbours at once: without the guard each could find the other's
+        # not done yet, and the position would stay before the second.
         with self.guard:
             event.is_done = True
             watermark = self.watermark
             unpassed = watermark.unpassed
-            if not unpassed or unpassed[0] is not event:
-                return False
-            watermark.move()
-            return watermark.count >= self.progress.wake_count
+            if unpassed and unpassed[0] is event:
+                watermark.move()
+                is_due = watermark.count >= self.progress.wake_count
+        if is_due:
+            self.writer.wake()
+        if self.watchers:
+            self.changed()
+
+    def fail(self, event: InFlightEvent, client_event: Any) -> None:
+        """Mark an event as failed: the position stays before it until the session ends."""
+        self.begun.pop(id(client_event), None)
+        event.has_failed = self.has_failures = True
+        self.changed()
+
+    def begin(self, batch: Sequence[Any], rows: Sequence[Row]) -> None:
+        """Start the batch that a handler is called with next; `rows` are its sequence numbers."""
+        # Events that were taken out of earlier batches may finish in other threads meanwhile.
+        with self.guard:
+            self.batch, self._indexes = batch, {}
+            self.watermark.begin(rows)
+
+    def returned(self) -> None:
+        """Record that the handler has returned: single events can no longer be taken out."""
+        self.batch, self._indexes = (), {}
+
+    def index_of(self, event: object) -> int | None:
+        """Return the index of an event in the current batch; None if it is not in it."""
+        # Created on demand: few handlers take events out of their batches.
+        if len(self._indexes) != len(self.batch):
+            self._indexes = {id(each): index for index, each in enumerate(self.batch)}
+        return self._indexes.get(id(event))
+
+    def take_out(self, event: InFlightEvent, client_event: Any, previous: Position | None) -> bool:
+        """Take an event out of the current batch; return whether it is still unfinished there.
+
+        Args:
+            event: finishes it.
+            client_event: the client's object.
+            previous: position of the event before it in the batch; None: it is the first.
+        """
+        # Events that were taken out before may finish in other threads, which moves the watermark.
+        with self.guard:
+            is_taken = self.watermark.take_out(event, previous)
+            if is_taken:
+                self.begun[id(client_event)] = event
+        return is_taken
+
+    def finish(self, position: Position | None = None) -> None:
+        """Finish the events of all batches up to and including a position; None: all of them."""
+        with self.guard:
+            self.watermark.finish(position)
+        if self.watermark.count >= self.progress.wake_count:
+            self.writer.wake()
+        self.changed()
+
+    def has_passed(self, position: Position) -> bool:
+        """Return whether all events up to a position are finished."""
+        reached = self.watermark.position
+        return reached is not None and position.sequence_number <= reached.sequence_number
 
     def draining_since(self) -> float:
         """Return since when the current unfinished events have been waited for."""
@@ -269,7 +303,8 @@ class PartitionSessions:
         max_pending: see `PartitionSession`, like `max_unsaved`.
 
     Attributes:
-        open: sessions that have not ended, by their key; replaced on every change, never modified.
+        open: sessions that have not ended, by the names of their partition; replaced on every
+            change, never modified, since others read it without a lock.
     """
 
     def __init__(
@@ -292,9 +327,8 @@ class PartitionSessions:
         self._process_id = os.getpid()
         self._guard = threading.Lock()
         self.writer = self._make_writer()
-        self.open: dict[Key, PartitionSession] = {}
-        self._tallies: dict[Key, Tally] = {}
-        self._ended: dict[Key, tuple[float, PartitionSession]] = {}
+        self.open: dict[Names, PartitionSession] = {}
+        self._newest: dict[Names, PartitionSession] = {}
 
     def of(self, partition_context: PartitionContext, *, announces: bool) -> PartitionSession:
         """Return the session of a partition; it begins with the first event or announcement.
@@ -305,40 +339,43 @@ class PartitionSessions:
         if self._process_id != os.getpid():
             self._reset()
         with self._guard:
-            session = self.open.get(key_of(partition_context))
+            names = names_of(partition_context)
+            session = self.open.get(names)
             if session is None or (announces and session.is_announced):
-                session = self._begin(partition_context)
+                session = self._begin(names, ClientSource(partition_context))
+                session.context = partition_context
             session.is_announced |= announces
         return session
 
-    def begin(self, partition_context: PartitionContext) -> PartitionSession:
+    def begin(self, key: Names, source: Source) -> PartitionSession:
         """Begin a new session of a partition, whatever was before."""
         with self._guard:
-            return self._begin(partition_context)
+            return self._begin(key, source)
 
-    def _begin(self, partition_context: PartitionContext) -> PartitionSession:
-        key = key_of(partition_context)
-        tally = self._tallies.setdefault(key, Tally())
-        session = PartitionSession(key, self._policy, tally, self.writer, *self._limits)
-        session.context = partition_context
-        session.before = self._overlapped(key)
+    def _begin(self, key: Names, source: Source) -> PartitionSession:
+        before = self._newest.get(key)
+        tally = Tally() if before is None else before.progress.tally
+        session = PartitionSession(key, self._policy, tally, self.writer, *self._limits, source)
+        session.before = before and self._overlapped(before)
         if self._is_closed:
             session.is_over = True
             return session
+        self._newest[key] = session
+        # Replaced, not modified: `done`, `stats` and the watchdog iterate over it in other threads.
         self.open = {**self.open, key: session}
         self.writer.add(session)
         return session
 
-    def _overlapped(self, key: Key) -> PartitionSession | None:
-        """Return the session whose last write may follow the listing for this one, or None."""
-        ended_at, before = self._ended.get(key, (-math.inf, None))
-        if still_open := self.open.get(key):
-            self.writer.end(still_open)
-            before = still_open
-        elif time.monotonic() - ended_at > OVERLAP:
+    def _overlapped(self, before: PartitionSession) -> PartitionSession | None:
+        """Return the earlier session if its last write may follow the listing for the next one."""
+        if before.ended_at is None:
+            # A sync client has opened it again while `on_close` of the earlier session still runs,
+            # or has never closed it. Whatever write runs now is waited for in `is_covered`.
+            self.writer.end(before)
+        elif time.monotonic() - before.ended_at > OVERLAP:
             return None
-        if before is not None:
-            before.before = None
+        # Each session refers to one before it, not to a chain of all.
+        before.before = None
         return before
 
     def drained_by(self, session: PartitionSession, seconds: float) -> float:
@@ -369,9 +406,9 @@ class PartitionSessions:
         if flushes and stops:
             sessions = self._of_same_client(session)
             for each in sessions:
-                each.flushing.of(each.finished.count, now)
+                each.flushing.of(each.watermark.count, now)
             self.writer.begin_flush(sessions, self._write_timeout)
-            end = session.flushing.of(session.finished.count, now) + self._write_timeout
+            end = session.flushing.of(session.watermark.count, now) + self._write_timeout
         if session.ends_by is not None:
             end = min(end, session.ends_by)
         self._end(session, end, flushes=flushes)
@@ -379,7 +416,8 @@ class PartitionSessions:
     def _end(self, session: PartitionSession, end: float, *, flushes: bool) -> None:
         self.writer.finish(session, end - time.monotonic(), flushes=flushes)
         with self._guard:
-            self._ended[session.key] = (time.monotonic(), session)
+            session.ended_at = time.monotonic()
+            # By identity: a later session of the same partition may be open already.
             self.open = {key: each for key, each in self.open.items() if each is not session}
 
     def flush(self, partition_id: str | None = None) -> bool:

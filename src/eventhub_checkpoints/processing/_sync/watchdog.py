@@ -1,7 +1,7 @@
 # Derived from _async/watchdog.py by tools/unasync.py; edit that file.
 """Watchdog that finds stalled partitions, in the background.
 
-It collects the facts, asks the hub, and does what `on_stall` says; `PartitionWatch` decides.
+It looks at the partitions, asks the hub, and does what `on_stall` says; `PartitionWatch` decides.
 """
 
 import logging
@@ -24,8 +24,13 @@ from eventhub_checkpoints.processing._sync.receive_loop import (
     to_the_end,
 )
 from eventhub_checkpoints.processing._sync.session import PartitionSession
-from eventhub_checkpoints.processing.stall import ASKING, Facts, PartitionWatch, Reopenings, Stall
-from eventhub_checkpoints.sdk.stack import running_handler
+from eventhub_checkpoints.processing.stall import (
+    ASKING,
+    PartitionWatch,
+    Reopenings,
+    Snapshot,
+    Stall,
+)
 
 log = logging.getLogger("eventhub_checkpoints")
 
@@ -72,20 +77,20 @@ def store_that_reopens(store: CheckpointStore) -> Any:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Watched:
+class WatchedPartition:
     """Partition that the watchdog looks at.
 
     Attributes:
         key: identifies the partition, for as long as it is open.
         partition_id: which partition.
-        facts: what is known of it now.
+        snapshot: what is known of it now.
         session: its session; None: the client holds the partition, and has not opened it.
         client: which to ask about it; None: it is not known.
     """
 
     key: Hashable
     partition_id: str
-    facts: Facts
+    snapshot: Snapshot
     session: PartitionSession | None = None
     client: Any = None
 
@@ -95,16 +100,20 @@ class Watched:
         return self.key if self.session is None else self.session.key
 
 
-def drained(watched: list[Watched]) -> list[Watched]:
+def drained(watched: list[WatchedPartition]) -> list[WatchedPartition]:
     """Return the partitions, where those whose client drains after it was closed are ending.
 
     A synchronous client that is closed first waits for the handler of one partition.
     """
-    ended = {each.key for each in watched if each.session is not None and each.session.is_drained}
-    if not any(each.facts.is_ending for each in watched if each.key in ended):
+    ended = {
+        each.key for each in watched if each.session is not None and each.session.source.is_drained
+    }
+    if not any(each.snapshot.is_ending for each in watched if each.key in ended):
         return watched
     return [
-        replace(each, facts=each.facts._replace(is_ending=True)) if each.key in ended else each
+        replace(each, snapshot=each.snapshot._replace(is_ending=True))
+        if each.key in ended
+        else each
         for each in watched
     ]
 
@@ -117,12 +126,15 @@ class Watchdog:
         reopen: has the client open a partition again.
         stalled_after: seconds without progress that make a stall; None: nothing is watched.
         on_stall: what to do about one; see `EventProcessor`.
+
+    Attributes:
+        stalls: what the last look has found; replaced when the look is complete.
     """
 
     def __init__(
         self,
-        partitions: Callable[[], list[Watched]],
-        reopen: Callable[[Watched], None],
+        partitions: Callable[[], list[WatchedPartition]],
+        reopen: Callable[[WatchedPartition], None],
         stalled_after: float | None,
         on_stall: OnStall,
     ) -> None:
@@ -136,6 +148,7 @@ class Watchdog:
         self._reopenings: dict[Hashable, Reopenings] = {}
         self._questions: dict[object, float] = {}
         self._silent_since: float | None = None
+        self.stalls: list[Stall] = []
 
     def start(self) -> None:
         """Start to look, unless nothing is watched."""
@@ -146,6 +159,7 @@ class Watchdog:
         """Stop to look."""
         self._background.stop(LAST_ANSWER)
         self._watches.clear()
+        self.stalls = []
 
     def wake(self) -> None:
         """Look now."""
@@ -154,12 +168,6 @@ class Watchdog:
     def is_healthy(self) -> bool:
         """Return whether no partition has stalled, and this still looks at them."""
         return not self.stalls and (self._background.is_alive or not self._watches)
-
-    @property
-    def stalls(self) -> list[Stall]:
-        """What the last look has found."""
-        watches = list(self._watches.values())
-        return [watch.stall for watch in watches if watch.stall is not None]
 
     def _run(self) -> float:
         assert self._limit is not None
@@ -182,7 +190,7 @@ class Watchdog:
             if watch is None:
                 assert self._limit is not None
                 watch = self._watches[each.key] = PartitionWatch(each.partition_id, self._limit)
-            watch.look(each.facts, silent_since, now)
+            watch.look(each.snapshot, silent_since, now)
         arrivals = {key: watch.arrivals for key, watch in self._watches.items()}
         for key, watch in self._watches.items():
             if not watch.is_behind:
@@ -191,28 +199,33 @@ class Watchdog:
             self._attribute(each, watched)
         for each in watched:
             self._tell(each, before.get(each.key), now)
+        # Not before: a liveness probe in another thread would see a stall that the look at the
+        # running handlers attributes to another partition, or clears.
+        self.stalls = [each.stall for each in self._watches.values() if each.stall is not None]
         self._ask(watched, now)
 
-    def _attribute(self, each: Watched, watched: list[Watched]) -> None:
+    def _attribute(self, each: WatchedPartition, watched: list[WatchedPartition]) -> None:
         """Blame the handler that is running, if no event arrives because of it."""
         watch = self._watches[each.key]
         stall, session = watch.stall, each.session
-        if stall is None or stall.where != "link" or session is None or each.facts.is_lost:
+        if stall is None or stall.where != "link" or session is None or each.snapshot.is_lost:
             return
-        if frame := running_handler(session.context, in_threads=ONE_THREAD):
+        if frame := session.source.handler():
             reason = f"its handler was called, and has not returned for {stall.seconds:.0f} s"
             watch.attribute("handler", f"{reason}: {frame}")
         elif ONE_THREAD:
             self._attribute_to_others(each, stall, watched)
 
-    def _attribute_to_others(self, each: Watched, stall: Stall, watched: list[Watched]) -> None:
+    def _attribute_to_others(
+        self, each: WatchedPartition, stall: Stall, watched: list[WatchedPartition]
+    ) -> None:
         """Blame the handler of another partition: a synchronous client calls all in one thread."""
         watch = self._watches[each.key]
         for other in watched:
             session, theirs = other.session, self._watches[other.key]
             if session is None or theirs is watch:
                 continue
-            if not running_handler(session.context, in_threads=ONE_THREAD):
+            if not session.source.handler():
                 continue
             if theirs.stall is not None:
                 reason = f"the client waits for the handler of partition {other.partition_id}"
@@ -221,7 +234,7 @@ class Watchdog:
                 watch.clear()
             return
 
-    def _had_turn(self, each: Watched) -> bool:
+    def _had_turn(self, each: WatchedPartition) -> bool:
         """Return whether the client has looked for events of a partition since there are some.
 
         It takes the partitions in turn, so it has if another one has received something twice.
@@ -233,9 +246,9 @@ class Watchdog:
             if key != each.key
         )
 
-    def _tell(self, each: Watched, before: Stall | None, now: float) -> None:
+    def _tell(self, each: WatchedPartition, before: Stall | None, now: float) -> None:
         """Report a stall that is new or over, and reopen the link of one that lasts."""
-        stall, reached = self._watches[each.key].stall, each.facts.reached
+        stall, reached = self._watches[each.key].stall, each.snapshot.reached
         if each.session is not None:
             each.session.stall = stall
         reopenings = self._reopenings.get(each.name)
@@ -279,7 +292,7 @@ class Watchdog:
             began.append(self._silent_since)
         return min(began, default=None)
 
-    def _ask(self, watched: list[Watched], now: float) -> None:
+    def _ask(self, watched: list[WatchedPartition], now: float) -> None:
         """Ask the hub about the partition that has waited longest: one question at a time."""
         assert self._limit is not None
         for question, began in list(self._questions.items()):
@@ -291,7 +304,7 @@ class Watchdog:
         hanging = [began for began in self._questions.values() if now - began >= late]
         if len(self._questions) > len(hanging) or len(hanging) >= MOST_HANGING:
             return
-        waiting: list[tuple[float, Watched]] = []
+        waiting: list[tuple[float, WatchedPartition]] = []
         for each in watched:
             due = self._watches[each.key].question_due(now)
             if due is not None and each.client is not None:
@@ -304,7 +317,7 @@ class Watchdog:
             self._questions[question] = now
             self._begin(self._question, question, first, watch)
 
-    def _question(self, question: object, each: Watched, watch: PartitionWatch) -> None:
+    def _question(self, question: object, each: WatchedPartition, watch: PartitionWatch) -> None:
         try:
             # An aio client that is cancelled during the question leaks its connection.
             query = each.client.get_partition_properties

@@ -97,8 +97,8 @@ class Worker:
             write_timeout=WRITE_SECONDS,
         )
 
-        async def finish(ticket: Any, claim: Claim, event: EventData) -> None:
-            async with ticket:
+        async def finish(tracked: Any, claim: Claim, event: EventData) -> None:
+            async with tracked:
                 try:
                     await self.process(event)
                 except UnluckyError:
@@ -108,18 +108,18 @@ class Worker:
                 if self.fate.toss():
                     checkpointer.done(event)
 
-        async def finish_apart(ticket: Any, claim: Claim, event: EventData) -> None:
+        async def finish_apart(tracked: Any, claim: Claim, event: EventData) -> None:
             with suppress(UnluckyError):
-                await finish(ticket, claim, event)
+                await finish(tracked, claim, event)
 
         async def on_event(context: PartitionContext, event: EventData) -> None:
-            ticket = await checkpointer.track(context, event)
+            tracked = await checkpointer.track(context, event)
             claim = session_here(diary, context.partition_id)
             claim.begun(event)
             if orders.way == "pool":
-                await tasks.start(finish_apart, ticket, claim, event)
+                await tasks.start(finish_apart, tracked, claim, event)
             else:
-                await finish(ticket, claim, event)
+                await finish(tracked, claim, event)
 
         async def on_initialize(context: PartitionContext) -> None:
             begin(diary, context.partition_id)

@@ -97,8 +97,8 @@ class Worker:
             write_timeout=WRITE_SECONDS,
         )
 
-        def finish(ticket: Any, claim: Claim, event: EventData) -> None:
-            with ticket:
+        def finish(tracked: Any, claim: Claim, event: EventData) -> None:
+            with tracked:
                 try:
                     self.process(event)
                 except UnluckyError:
@@ -108,18 +108,18 @@ class Worker:
                 if self.fate.toss():
                     checkpointer.done(event)
 
-        def finish_apart(ticket: Any, claim: Claim, event: EventData) -> None:
+        def finish_apart(tracked: Any, claim: Claim, event: EventData) -> None:
             with suppress(UnluckyError):
-                finish(ticket, claim, event)
+                finish(tracked, claim, event)
 
         def on_event(context: PartitionContext, event: EventData) -> None:
-            ticket = checkpointer.track(context, event)
+            tracked = checkpointer.track(context, event)
             claim = session_here(diary, context.partition_id)
             claim.begun(event)
             if orders.way == "pool":
-                tasks.start(finish_apart, ticket, claim, event)
+                tasks.start(finish_apart, tracked, claim, event)
             else:
-                finish(ticket, claim, event)
+                finish(tracked, claim, event)
 
         def on_initialize(context: PartitionContext) -> None:
             begin(diary, context.partition_id)

@@ -1,4 +1,4 @@
-"""Event that is being processed."""
+"""Event that is tracked until it is finished."""
 
 from collections.abc import Generator
 from typing import Any, Self
@@ -12,12 +12,15 @@ ANNOUNCED_WITHIN = 0.0
 """Maximum seconds from the first event to the opening of its partition; here, that comes first."""
 
 
-class Ticket(ContextGuard, InFlightEvent):
+class TrackedEvent(ContextGuard, InFlightEvent):
     """Event that is being processed: use it in `async with`, or await it and call `done`.
 
-    Leaving the `async with` block finishes the event; an exception marks it as failed. An
-    awaited ticket may be passed to a task that uses it in `async with`. `done` and `failed` may be
+    Leaving the `async with` block finishes the event; an exception marks it as failed. Once
+    awaited, it may be passed to a task that uses it in `async with`. `done` and `failed` may be
     called in any thread.
+
+    One that `CheckpointManager.track` returns need not be awaited. When `max_pending` events wait
+    behind one of those that has failed, the partition is closed, so that it is claimed again.
     """
 
     __slots__ = ("_event", "_is_begun", "_is_block", "_operation", "_session")
@@ -67,29 +70,18 @@ class Ticket(ContextGuard, InFlightEvent):
         if self._operation is not tracing.UNTRACED:
             self._operation.end()
             session.trace = self._operation.context
-        is_due = session.leave(self, self._event)
+        session.leave(self, self._event)
         self._event = None
-        if is_due:
-            session.writer.wake()
-        if session.watchers:
-            session.changed()
 
     def failed(self) -> None:
         """Mark the event as failed: it is read again when the partition is claimed again."""
-        session = self._session
         self._operation.fail(None)
-        session.begun.pop(id(self._event), None)
-        self.has_failed = session.has_failures = True
+        self._session.fail(self, self._event)
         self._event = None
-        session.changed()
 
 
-class Apart(Ticket):
-    """Event that is finished separately, after `process_events` has returned; by any thread.
-
-    Leaving an `async with` block finishes it; an exception marks it as failed. When `max_pending`
-    events wait behind a failed one, the partition is closed, so that it is claimed again.
-    """
+class TrackedBatchEvent(TrackedEvent):
+    """Event of a batch that is finished separately, after `process_events` has returned."""
 
     __slots__ = ()
     twin = "EventProcessor"

@@ -1,5 +1,5 @@
 # Not derived: edit this file and its async twin together.
-"""Event that is being processed."""
+"""Event that is tracked until it is finished."""
 
 from typing import Any, Self
 
@@ -12,11 +12,14 @@ ANNOUNCED_WITHIN = 1.0
 """Seconds within which a partition is opened after its first event, by another thread."""
 
 
-class Ticket(ContextGuard, InFlightEvent):
+class TrackedEvent(ContextGuard, InFlightEvent):
     """Event that is being processed: use it in `with`, or call `done`.
 
-    Leaving the `with` block finishes the event; leaving it by an exception gives it up. `done` and
+    Leaving the `with` block finishes the event; an exception marks it as failed. `done` and
     `failed` may be called in any thread.
+
+    When `max_pending` events wait behind one of `CheckpointManager.track` that has failed, the
+    partition is closed, so that it is claimed again.
     """
 
     __slots__ = ("_event", "_operation", "_session")
@@ -27,7 +30,7 @@ class Ticket(ContextGuard, InFlightEvent):
         self.position = event.sequence_number, event.offset or ""
         self.size, self.is_done, self.has_failed = 1, False, False
         self._session = session
-        # Held, since the id of an event that is no longer referenced may be reused.
+        # Keep a reference: Python may reuse the id of a deleted event.
         self._event = event
         while not session.enter(self, event):
             session.wait_for_room()
@@ -54,30 +57,18 @@ class Ticket(ContextGuard, InFlightEvent):
         if self._operation is not tracing.UNTRACED:
             self._operation.end()
             session.trace = self._operation.context
-        is_due = session.leave(self, self._event)
+        session.leave(self, self._event)
         self._event = None
-        if is_due:
-            session.writer.wake()
-        if session.watchers:
-            session.changed()
 
     def failed(self) -> None:
-        """Give the event up: it is read again when the partition is claimed again."""
-        session = self._session
+        """Mark the event as failed: it is read again when the partition is claimed again."""
         self._operation.fail(None)
-        session.begun.pop(id(self._event), None)
-        self.has_failed = session.has_failures = True
+        self._session.fail(self, self._event)
         self._event = None
-        session.changed()
 
 
-class Apart(Ticket):
-    """Event that is finished separately, after `process_events` has returned; by any thread.
-
-    Leaving a `with` block finishes it; leaving the block by an exception gives it up. When
-    `max_pending` events wait behind one that was given up, the partition is closed, so that it is
-    claimed again.
-    """
+class TrackedBatchEvent(TrackedEvent):
+    """Event of a batch that is finished separately, after `process_events` has returned."""
 
     __slots__ = ()
     twin = "EventProcessor"
@@ -99,5 +90,5 @@ class Apart(Ticket):
             super().done()
 
     def release(self) -> None:
-        """Have `done` and `failed` do nothing: the event was finished or taken out before."""
+        """Disable `done` and `failed`: the event was finished or removed before."""
         self._event = None
