@@ -14,6 +14,7 @@ from sqlalchemy import event
 
 from eventhub_checkpoints import StoreAccessError, StoreUnavailableError
 from eventhub_checkpoints.errors import StoreError
+from eventhub_checkpoints.stores.sql import postgresql
 from refusals import says
 from small_disk import small_disk
 from waiting import LIMIT, eventually
@@ -44,7 +45,12 @@ def test_connections_that_were_ended_are_replaced(variant: Any, own: Any) -> Non
         client.release(mine)
 
 
-def test_a_request_that_waits_for_a_lock_is_given_up_and_ended(variant: Any, own: Any) -> None:
+@pytest.mark.parametrize("has_time", [True, False], ids=["cancelled", "no time to cancel it"])
+def test_a_request_that_waits_for_a_lock_is_given_up_and_ended(
+    variant: Any, own: Any, monkeypatch: pytest.MonkeyPatch, has_time: bool
+) -> None:
+    if not has_time:
+        monkeypatch.setattr(postgresql, "cancel_seconds", lambda: None)
     client = variant.open(own)
     client.save("0", 1)
     client.set(write_timeout=1.0)

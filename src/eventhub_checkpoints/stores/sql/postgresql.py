@@ -97,6 +97,8 @@ PROPOSALS = (
 )
 """A batch of claims as rows."""
 
+NO_SUCH_SETTING = ("42704", "22023")
+"""Of a server before version 14, and of one whose system cannot tell (Windows)."""
 CANCEL_SHARE = 0.1
 """Share of the remaining time that is reserved for cancelling the request on the server."""
 USUAL_CANCEL = 0.1
@@ -138,6 +140,26 @@ class Postgresql(Dialect):
         if hasattr(driver, "asyncpg"):
             return bounded_asyncpg(driver.asyncpg)
         return bounded_async_psycopg(driver.psycopg)
+
+    def prepare_connection(self, connection: Any, record: Any) -> None:
+        """Have the server notice within a second that this client is gone.
+
+        A request that waits for a lock is cancelled at the end of its call. Where there is no time
+        for that, its connection is closed, and the server would carry it out much later.
+
+        Source: PostgreSQL 18, "19.3.2. TCP Settings", `client_connection_check_interval`.
+        """
+        cursor = connection.cursor()
+        try:
+            cursor.execute("SET client_connection_check_interval = '1s'")
+        except Exception as error:
+            if getattr(error, "sqlstate", None) not in NO_SUCH_SETTING:
+                raise
+            connection.rollback()
+        else:
+            connection.commit()
+        finally:
+            cursor.close()
 
     def report_unreplicated(self, connection: Any, report: Callable[[object], None]) -> None:
         """Have the notices reported with which a commit gives up its wait for the standby.
