@@ -178,13 +178,17 @@ class Watermark:
 
     def finish(self, position: Position | None = None) -> None:
         """Finish the events of all batches up to and including a position; None: all of them."""
-        last = math.inf if position is None else position.sequence_number
+        if position is None:
+            for delivery in self._unfinished:
+                delivery.done()
+            self._unfinished.clear()
+            return
         for delivery in list(self._unfinished):
-            size = bisect_right(delivery.numbers, last)
+            size = bisect_right(delivery.numbers, position.sequence_number)
             if size == len(delivery.numbers):
                 delivery.done()
                 self._unfinished.remove(delivery)
-            elif position and size:
+            elif size:
                 first = InFlightEvent(self, position, size)
                 self._cut(delivery, size, first)
                 first.done()
