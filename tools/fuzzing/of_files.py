@@ -11,9 +11,10 @@ from azure.eventhub import EventData
 from google.protobuf.message import DecodeError
 
 from eventhub_checkpoints._shared.times import parse_time
-from eventhub_checkpoints.cli.records import read_record
+from eventhub_checkpoints.cli.records import RecordFiles, read_record
 from eventhub_checkpoints.cli.serve.external_scaler import CLASSES
 from eventhub_checkpoints.cli.status import read_samples, write_samples
+from eventhub_checkpoints.cli.undo import record_for_json
 from eventhub_checkpoints.dead_letters.letter import DeadLetter, Mark, current_letters
 from eventhub_checkpoints.dead_letters.log_file import MALFORMED, read_lines
 from eventhub_checkpoints.errors import ConfigurationError
@@ -92,8 +93,8 @@ def change_record(data: bytes) -> None:
 
     def read(path: Path) -> None:
         found = read_record(path)
-        json.dumps(found.as_json())
-        found.save()
+        json.dumps(record_for_json(found))
+        RecordFiles().save(found)
         again = read_record(path)
         require_equal(dict(again.former) == dict(found.former), True)
         require_equal(dict(again.written) == dict(found.written), True)

@@ -29,7 +29,7 @@ from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.operations import states as rules
 from eventhub_checkpoints.operations.groups import Group, group, groups, similar_groups
 from eventhub_checkpoints.operations.lag import GroupLag, Missing, PartitionLag, lag
-from eventhub_checkpoints.operations.lag_seconds import EnqueuedTimes, readable, with_seconds
+from eventhub_checkpoints.operations.lag_seconds import EnqueuedTimes
 from eventhub_checkpoints.operations.states import WINDOW, State
 from eventhub_checkpoints.records import Scope
 
@@ -108,7 +108,7 @@ def describe(
         sample = read_lag(store, target, missing)
         warn_if_unknown(store, sample.scope, has_rows=sample.has_rows)
         if seconds:
-            sample = add_seconds(target, sample, through, EnqueuedTimes())
+            sample = EnqueuedTimes().add_to(sample, target.address, through, target.timeout)
     found_states = rules.states([sample])
     if as_json:
         print_json(lag_for_json(sample, found_states))
@@ -205,7 +205,7 @@ def print_lag(
                 if not window:
                     warn_if_unknown(store, sample.scope, has_rows=sample.has_rows)
                 if seconds:
-                    sample = add_seconds(target, sample, through, times)
+                    sample = times.add_to(sample, target.address, through, target.timeout)
             window.append(sample)
             found = rules.states(list(window))
             if as_json and watch:
@@ -242,22 +242,6 @@ def print_sample(sample: GroupLag, found: dict[str, State], seconds: bool) -> No
     console().print(f"lag {total(sample)}, lost {sample.lost}")
     if seconds:
         print_unread(sample)
-
-
-def add_seconds(
-    target: Target, sample: GroupLag, through: str | None, times: EnqueuedTimes
-) -> GroupLag:
-    """Add the lag in seconds to a sample.
-
-    Args:
-        target: of the command.
-        sample: of the group.
-        through: consumer group that reads the events; None for the target's own.
-        times: remembers the events that were read.
-    """
-    reader = target.address_of(through)
-    positions = readable(sample, reader.consumer_group)
-    return with_seconds(sample, times.read(reader, positions, target.timeout))
 
 
 def print_unread(sample: GroupLag) -> None:

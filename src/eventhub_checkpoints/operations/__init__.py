@@ -6,8 +6,10 @@ Decisions are pure functions of what was read; stores and hubs are the synchrono
 - `groups`: the consumer groups of a store, their members and the age of their ownerships.
 - `lag`: how far a group is behind each partition of a hub. `states`: what a window of such samples
   says about a partition. `lag_seconds`: the same lag as an age.
-- `positions`: stored positions, and the files for them. `reset`: the plan of a reset; `restore`:
-  that of an undo. `change`: stores positions, also under running consumers.
+- `positions`: stored positions, and the files for them. `change`: stores them, also under running
+  consumers. `recorded_change`: what every command that changes positions does; `journal`: records
+  of such commands. What they store is planned by `reset`, `preview` (a reset that is looked at
+  before it is carried out), `restore` (undo), `exchange` (import and copy) and `delete`.
 - `peek`: the events around a checkpoint or a time.
 - `dead_letters`: letters of a sink, and sending them back.
 - `doctor`: findings about a group. `examination`: the facts that they are found in. `fixes`: what
@@ -26,7 +28,7 @@ from eventhub_checkpoints.operations.fixes import Fix, mended, planned
 from eventhub_checkpoints.operations.groups import Group, Member, group, groups
 from eventhub_checkpoints.operations.lag import GroupLag, PartitionLag, lag
 from eventhub_checkpoints.operations.mirror import Mirror
-from eventhub_checkpoints.operations.monitor import Monitor, Watched
+from eventhub_checkpoints.operations.monitor import Monitor, PolledGroup
 from eventhub_checkpoints.operations.move import Move
 from eventhub_checkpoints.operations.peek import PeekedEvent, PositionAtTime, peek, positions_at
 from eventhub_checkpoints.operations.positions import Position, read_positions
@@ -50,11 +52,11 @@ __all__ = [
     "PartitionLag",
     "PartitionReset",
     "PeekedEvent",
+    "PolledGroup",
     "Position",
     "PositionAtTime",
     "Severity",
     "State",
-    "Watched",
     "change_positions",
     "demand",
     "examine_group",

@@ -105,7 +105,6 @@ class Facts:
     Attributes:
         backend: a key of `PRICES`; "" if the price does not depend on the requests.
         group: its rows.
-        ownership_rows: its ownerships as `list_ownership` returned them, by partition id.
         examination: its rows as they are stored; None also where the store cannot show them.
         other_groups: groups of the store with the same hub and group in another namespace, or with
             the same namespace and hub; read where this one has no rows.
@@ -120,7 +119,6 @@ class Facts:
     scope: Scope
     backend: str = ""
     group: Group | None = None
-    ownership_rows: Mapping[str, Row] = field(default_factory=dict)
     examination: Examination | None = None
     other_groups: Sequence[Scope] = ()
     properties: Mapping[str, PartitionProperties] | None = None

@@ -10,11 +10,10 @@ from eventhub_checkpoints._shared.texts import counted
 from eventhub_checkpoints.abilities import Deletes
 from eventhub_checkpoints.errors import CheckpointStoreError, ConfigurationError
 from eventhub_checkpoints.operations.doctor import Facts, has_live, needs_offset
-from eventhub_checkpoints.operations.groups import in_order
+from eventhub_checkpoints.operations.groups import in_order, release
 from eventhub_checkpoints.operations.peek import read_events, through_some_group
 from eventhub_checkpoints.receive.amqp.address import HubAddress
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT, OffsetRange
-from eventhub_checkpoints.records import RELEASED
 
 
 class Action(StrEnum):
@@ -122,7 +121,8 @@ def carry_out(
         count = store.delete_partition(*scope, id_)
         return f"partition {id_}: {counted(count, 'row')} deleted ({fix.before})"
     if fix.action is Action.RELEASE:
-        if not store.claim_ownership([{**facts.ownership_rows[id_], "owner_id": RELEASED}]):
+        assert facts.group is not None, "a fix is planned for the rows of a group"
+        if not release(store, [facts.group.ownerships[id_].row]):
             return f"partition {id_}: nothing released, another consumer has claimed it"
         return f"partition {id_}: released ({fix.before})"
     assert facts.group is not None

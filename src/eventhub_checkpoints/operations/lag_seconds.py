@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 
 from eventhub_checkpoints.errors import HubUnavailableError
 from eventhub_checkpoints.operations.lag import GroupLag, PartitionLag
-from eventhub_checkpoints.receive.address import Address
+from eventhub_checkpoints.receive.address import Address, checked_group
+from eventhub_checkpoints.receive.amqp.address import HubAddress
 from eventhub_checkpoints.receive.hub import ask_each
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT, ReadSettings
 
@@ -94,6 +95,24 @@ class EnqueuedTimes:
 
     def __init__(self) -> None:
         self._known: dict[str, KnownEvent] = {}
+
+    def add_to(
+        self, sample: GroupLag, hub: HubAddress, through: str | None, timeout: float
+    ) -> GroupLag:
+        """Add the lag in seconds to a sample, where the events can be read.
+
+        Args:
+            sample: of the group.
+            hub: as read by the group.
+            through: consumer group that reads the events; None: the group itself.
+            timeout: see `read`.
+
+        Raises:
+            ConfigurationError, HubUnavailableError: see `read`.
+        """
+        name = checked_group("consumer_group", through or hub.consumer_group)
+        reader = replace(hub, consumer_group=name)
+        return with_seconds(sample, self.read(reader, readable(sample, name), timeout))
 
     def read(
         self,

@@ -397,8 +397,8 @@ class Move:
         self._target_fence.hold(waiting)
         if waiting[0] not in self._target_fence.held:
             raise StoreUnavailableError(f"partition {waiting[0]} went to another owner; try again")
-        row = self._source_fence.read().get(waiting[0])
-        if row is not None and row[1].owner_id == self._target_fence.owner_id(waiting[0]):
+        owner = self._source_fence.read().get(waiting[0])
+        if owner and owner.owner_id == self._target_fence.owner_id(waiting[0]):
             self._target_fence.release(waiting)
             raise ConfigurationError("source and target are the same store; nothing was moved")
 

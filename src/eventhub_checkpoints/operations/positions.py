@@ -173,6 +173,24 @@ def to_csv(groups: Iterable[GroupPositions]) -> str:
     )
 
 
+def following(positions: Positions) -> dict[str, int]:
+    """Return the event read next of each partition.
+
+    Raises:
+        ConfigurationError: a position is closed, or has no sequence number.
+    """
+    numbers: dict[str, int] = {}
+    for id_, position in positions.items():
+        if position.next is None:
+            reason = "is closed" if position.is_closed else "has no sequence number"
+            raise ConfigurationError(
+                f"the checkpoint of partition {id_} {reason}, so the format kafka cannot name the "
+                "event that is read next; use json"
+            )
+        numbers[id_] = position.next
+    return numbers
+
+
 def to_kafka(eventhub_name: str, following: Mapping[str, int]) -> str:
     """Return the numbers of the events read next, in the CSV of `kafka-consumer-groups`."""
     return csv_text((eventhub_name, id_, following[id_]) for id_ in in_order(following))
