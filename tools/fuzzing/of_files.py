@@ -13,7 +13,6 @@ from google.protobuf.message import DecodeError
 from eventhub_checkpoints._shared.times import parse_time
 from eventhub_checkpoints.cli.records import RecordFiles, read_record
 from eventhub_checkpoints.cli.serve.external_scaler import CLASSES
-from eventhub_checkpoints.cli.status import read_samples, write_samples
 from eventhub_checkpoints.cli.undo import record_for_json
 from eventhub_checkpoints.dead_letters.letter import DeadLetter, Mark, current_letters
 from eventhub_checkpoints.dead_letters.log_file import MALFORMED, read_lines
@@ -22,6 +21,7 @@ from eventhub_checkpoints.operations import positions, states
 from eventhub_checkpoints.operations.groups import in_order as in_numeric_order
 from eventhub_checkpoints.operations.lag import PartitionLag
 from eventhub_checkpoints.operations.reset import goal_of
+from eventhub_checkpoints.operations.samples import read_samples, write_samples
 from eventhub_checkpoints.operations.scale import number_in
 from eventhub_checkpoints.processing.start_position import beyond
 from eventhub_checkpoints.receive.position import EventPosition, after
@@ -106,11 +106,11 @@ def state_file(data: bytes) -> None:
     """Read the samples of `ehcp check`, judge them and write them."""
 
     def read(path: Path) -> None:
-        found = read_samples(path, SCOPE)
+        found = read_samples(path, "file", SCOPE)
         if found:
             states.states(found)
-            write_samples(path, found)
-            require_equal(read_samples(path, SCOPE), found)
+            write_samples(path, "file", found)
+            require_equal(read_samples(path, "file", SCOPE), found)
 
     in_file(read, data)
 

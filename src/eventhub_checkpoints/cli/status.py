@@ -3,15 +3,14 @@
 import json
 import time
 from collections import deque
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_type_hints
+from typing import Annotated, Any
 
 import typer
+from azure.eventhub import CheckpointStore
 from rich.progress import track
 
-from eventhub_checkpoints._shared.foreign_json import parse_json
 from eventhub_checkpoints._shared.texts import duration, some
 from eventhub_checkpoints.cli.durations import duration_option
 from eventhub_checkpoints.cli.output import (
@@ -25,11 +24,11 @@ from eventhub_checkpoints.cli.output import (
     working,
 )
 from eventhub_checkpoints.cli.target import Target, Through, on_target, or_unknown
-from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.operations import states as rules
 from eventhub_checkpoints.operations.groups import Group, group, groups, similar_groups
-from eventhub_checkpoints.operations.lag import GroupLag, Missing, PartitionLag, lag
+from eventhub_checkpoints.operations.lag import GroupLag, Missing, lag
 from eventhub_checkpoints.operations.lag_seconds import EnqueuedTimes
+from eventhub_checkpoints.operations.samples import read_samples, write_samples
 from eventhub_checkpoints.operations.states import WINDOW, State
 from eventhub_checkpoints.records import Scope
 
@@ -258,7 +257,7 @@ def total(sample: GroupLag) -> str:
     return "unknown" if sample.lag is None else str(sample.lag)
 
 
-def read_lag(store: Any, target: Target, missing: Missing) -> GroupLag:
+def read_lag(store: CheckpointStore, target: Target, missing: Missing) -> GroupLag:
     """Read one sample of a group's lag."""
     return lag(
         store,
@@ -269,7 +268,7 @@ def read_lag(store: Any, target: Target, missing: Missing) -> GroupLag:
     )
 
 
-def warn_if_unknown(store: Any, scope: Scope, *, has_rows: bool) -> None:
+def warn_if_unknown(store: CheckpointStore, scope: Scope, *, has_rows: bool) -> None:
     """Say on standard error that a store has no rows of a group, and name similar ones."""
     if not has_rows:
         others = similar_groups(store, scope)
@@ -315,7 +314,9 @@ def check(
     error (STALL, STOP, REWIND, LOST, GONE), and 3 if that is unknown: too few samples, or the store
     or the hub cannot be read.
     """
-    window = read_samples(state_file, target.scope) if state_file else []
+    window: list[GroupLag] = []
+    if state_file:
+        window = read_samples(state_file, shown_path(state_file), target.scope)
     terminal = error_console()
     with target.open_store() as store:
         for number in track(
@@ -331,7 +332,7 @@ def check(
         warn_if_unknown(store, window[-1].scope, has_rows=window[-1].has_rows)
     if state_file:
         window = window[-WINDOW:]
-        write_samples(state_file, window)
+        write_samples(state_file, shown_path(state_file), window)
     found = rules.states(window)
     state = rules.worst(found.values())
     if as_json:
@@ -341,64 +342,3 @@ def check(
         of_them = "".join(f"; partition {key} {each}" for key, each in bad.items())
         typer.echo(f"{state}: {window[-1].scope}, lag {total(window[-1])}{of_them}")
     raise typer.Exit(state.severity)
-
-
-def read_samples(path: Path, scope: Scope) -> list[GroupLag]:
-    """Read the samples of a group from a state file; none if it does not exist.
-
-    Raises:
-        ConfigurationError: it is not a state file, or that of another group.
-    """
-    try:
-        stored = parse_json(path.read_text("utf-8"))
-        samples = [
-            GroupLag(
-                Scope.checked(*each["scope"]),
-                float(each["time"]),
-                [partition_lag_of(partition) for partition in each["partitions"]],
-                [str(partition_id) for partition_id in each["foreign"]],
-            )
-            for each in stored
-        ]
-    except FileNotFoundError:
-        return []
-    except (OSError, ValueError, TypeError, LookupError, AttributeError) as error:
-        raise ConfigurationError(
-            f"{shown_path(path)} is not a state file of ehcp check ({type(error).__name__}); "
-            "delete it, or name another one"
-        ) from None
-    if any(sample.scope.folded != scope.folded for sample in samples):
-        raise ConfigurationError(
-            f"{shown_path(path)} is the state file of {samples[0].scope}; use another one"
-        )
-    return samples
-
-
-def partition_lag_of(row: Mapping[str, Any]) -> PartitionLag:
-    """Return the lag of a partition in a state file.
-
-    Raises:
-        TypeError: it is something else.
-    """
-    for name, kind in get_type_hints(PartitionLag).items():
-        kinds = get_args(kind) or (kind,)
-        number = (int,) if float in kinds else ()
-        if isinstance(row.get(name), bool) or not isinstance(row.get(name), (*kinds, *number)):
-            raise TypeError(f"{name} is a {type(row.get(name)).__name__}")
-    return PartitionLag(**row)
-
-
-def write_samples(path: Path, samples: list[GroupLag]) -> None:
-    """Write the samples of a group to a state file, all or nothing.
-
-    Raises:
-        ConfigurationError: the file cannot be written.
-    """
-    partial = path.with_name(f"{path.name}.partial")
-    try:
-        partial.write_text(json.dumps([asdict(sample) for sample in samples]), "utf-8")
-        partial.replace(path)
-    except OSError as error:
-        raise ConfigurationError(
-            f"{shown_path(path)} cannot be written ({error.strerror})"
-        ) from None

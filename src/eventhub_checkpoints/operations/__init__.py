@@ -5,11 +5,12 @@ Decisions are pure functions of what was read; stores and hubs are the synchrono
 
 - `groups`: the consumer groups of a store, their members and the age of their ownerships.
 - `lag`: how far a group is behind each partition of a hub. `states`: what a window of such samples
-  says about a partition. `lag_seconds`: the same lag as an age.
+  says about a partition. `lag_seconds`: the same lag as an age. `samples`: a file of such samples.
 - `positions`: stored positions, and the files for them. `change`: stores them, also under running
   consumers. `recorded_change`: what every command that changes positions does; `journal`: records
   of such commands. What they store is planned by `reset`, `preview` (a reset that is looked at
-  before it is carried out), `restore` (undo), `exchange` (import and copy) and `delete`.
+  before it is carried out), `restore` (undo), `exchange` (import and copy) and `delete`. `history`:
+  earlier checkpoints, of stores that keep them.
 - `peek`: the events around a checkpoint or a time.
 - `dead_letters`: letters of a sink, and sending them back.
 - `doctor`: findings about a group. `examination`: the facts that they are found in. `fixes`: what

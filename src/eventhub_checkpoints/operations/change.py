@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from azure.eventhub import CheckpointStore
 
 from eventhub_checkpoints._shared.texts import some
-from eventhub_checkpoints.abilities import Deletes, KeepsHistory
+from eventhub_checkpoints.abilities import Deletes
 from eventhub_checkpoints.base import BaseCheckpointStore
 from eventhub_checkpoints.errors import (
     CheckpointStoreError,
@@ -24,6 +24,7 @@ from eventhub_checkpoints.errors import (
 )
 from eventhub_checkpoints.operations.fence import Fence
 from eventhub_checkpoints.operations.groups import Group, in_order
+from eventhub_checkpoints.operations.history import keep_next_write
 from eventhub_checkpoints.operations.positions import Position, read_positions
 from eventhub_checkpoints.records import Scope
 
@@ -122,12 +123,6 @@ def write_listed(
     if is_kept:
         keep_next_write(store, scope, partition_id)
     store.update_checkpoint(position.as_dict(scope, partition_id), on_stale="raise")
-
-
-def keep_next_write(store: CheckpointStore, scope: Scope, partition_id: str) -> None:
-    """Have the next write of a partition kept in the history, by a store that has one."""
-    if isinstance(store, KeepsHistory):
-        store.keep_next_write(scope, partition_id)
 
 
 def that_deletes(store: CheckpointStore) -> Deletes:

@@ -1,7 +1,7 @@
 """Lag of a consumer group: how far it is behind each partition of a hub."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Literal
@@ -88,6 +88,11 @@ class GroupLag:
         return None if None in lags else sum(each for each in lags if each)
 
     @property
+    def lag_seconds(self) -> float | None:
+        """Return the highest lag in seconds of all partitions; None if that of one is unknown."""
+        return oldest(partition.lag_seconds for partition in self.partitions)
+
+    @property
     def members(self) -> int:
         """Return the number of live members that own a partition."""
         return len({each.owner_id for each in self.partitions if each.owner_id})
@@ -104,6 +109,16 @@ class GroupLag:
     def lost(self) -> int:
         """Return the number of events that expired before they were processed."""
         return sum(partition.lost for partition in self.partitions)
+
+
+def oldest(ages: Iterable[float | None]) -> float | None:
+    """Return the highest age in seconds; None if one is unknown, 0 if there are none."""
+    highest = 0.0
+    for age in ages:
+        if age is None:
+            return None
+        highest = max(highest, age)
+    return highest
 
 
 def partition_lag(

@@ -1,7 +1,7 @@
 """Migration: positions that another program has saved, for the store of a consumer group."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from azure.eventhub import CheckpointStore
 
@@ -133,6 +133,19 @@ def number_of(
 
 
 @dataclass(frozen=True, slots=True)
+class Migrated:
+    """Result of a migration.
+
+    Attributes:
+        copied: partitions whose position was written, in numeric order.
+        failures: why others were not, by partition id.
+    """
+
+    copied: Sequence[str] = ()
+    failures: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Migration:
     """Plan of a migration, and its execution.
 
@@ -168,17 +181,19 @@ class Migration:
         found = group(store, scope, expires_after=expires_after)
         return cls(store, scope, plan(source, positions_of(found), found.live_owners))
 
-    def execute(self) -> dict[str, str]:
-        """Write what is ahead of the store; return the failures by partition id.
+    def execute(self) -> "Migrated":
+        """Write what is ahead of the store.
 
         Raises:
             StoreError: the store failed; run the migration again to continue.
         """
+        copied: list[str] = []
         failures: dict[str, str] = {}
         for step in self.steps:
             if step.action.writes:
                 try:
                     write_listed(self.store, self.scope, step.partition_id, step.source)
+                    copied.append(step.partition_id)
                 except (StaleCheckpointError, InvalidRecordError) as error:
                     failures[step.partition_id] = str(error)
-        return failures
+        return Migrated(copied, failures)

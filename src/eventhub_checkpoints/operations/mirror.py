@@ -9,8 +9,9 @@ from azure.eventhub import CheckpointStore
 
 from eventhub_checkpoints.abilities import Replaces
 from eventhub_checkpoints.errors import InvalidRecordError, StaleCheckpointError, StoreError
-from eventhub_checkpoints.operations.change import keep_next_write, write, write_listed
+from eventhub_checkpoints.operations.change import write, write_listed
 from eventhub_checkpoints.operations.groups import group
+from eventhub_checkpoints.operations.history import keep_next_write
 from eventhub_checkpoints.operations.positions import Position, positions_of
 from eventhub_checkpoints.operations.transfer import Action, Step, plan
 from eventhub_checkpoints.records import Scope

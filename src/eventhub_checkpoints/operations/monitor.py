@@ -28,7 +28,7 @@ from eventhub_checkpoints.operations.groups import Group, group
 from eventhub_checkpoints.operations.lag import GroupLag, Missing, confirmed_lag
 from eventhub_checkpoints.operations.lag_seconds import EnqueuedTimes, with_seconds
 from eventhub_checkpoints.operations.scale import DEMAND_HOLD, TARGET, Demand, demand
-from eventhub_checkpoints.operations.states import WINDOW, State, states
+from eventhub_checkpoints.operations.states import WINDOW, State, states, worst
 from eventhub_checkpoints.receive.address import PartitionProperties, checked_group
 from eventhub_checkpoints.receive.amqp.address import HubAddress
 from eventhub_checkpoints.receive.hub import partition_properties
@@ -106,6 +106,7 @@ class Status:
         polls: number of polls that have ended.
         failures: number of those that failed.
         seconds: duration of the last poll; 0 before the first one.
+        hold: seconds for which demand must have been lower before it falls; see `scale.demand`.
     """
 
     scope: Scope
@@ -114,6 +115,7 @@ class Status:
     polls: int = 0
     failures: int = 0
     seconds: float = 0.0
+    hold: float = DEMAND_HOLD
 
     @property
     def newest(self) -> GroupLag:
@@ -134,21 +136,24 @@ class Status:
         if self.error:
             raise CheckpointStoreError(f"the lag of {self.scope} is unknown: {self.error}")
 
-    def demand(
-        self, target: int = TARGET, activation: int = 0, hold: float = DEMAND_HOLD
-    ) -> Demand:
+    def demand(self, target: int = TARGET, activation: int = 0) -> Demand:
         """Return what an autoscaler may ask for; see `scale.demand`.
 
         Raises:
             CheckpointStoreError: the lag is unknown now.
         """
         self.check()
-        return demand(self.window, target, activation, hold)
+        return demand(self.window, target, activation, self.hold)
 
     @property
     def states(self) -> Mapping[str, State]:
         """Return the state of each partition, by partition id."""
         return states(self.window[-WINDOW:])
+
+    @property
+    def state(self) -> State:
+        """Return the worst of its partitions' states; UNKNOWN if the lag is unknown now."""
+        return State.UNKNOWN if self.error else worst(self.states.values())
 
 
 class Monitor:
@@ -175,7 +180,6 @@ class Monitor:
         hold: float = DEMAND_HOLD,
         fresh: float | None = None,
     ) -> None:
-        self.hold = hold
         self._fresh = max(FRESH_SECONDS, FRESH_INTERVALS * interval) if fresh is None else fresh
         self._changed = threading.Condition()
         self._version = 0
@@ -186,13 +190,13 @@ class Monitor:
         for polled in groups:
             if polled.scope.folded in {scope.folded for scope in self._statuses}:
                 raise ConfigurationError(f"{polled.scope} is named twice")
-            self._statuses[polled.scope] = Status(polled.scope)
+            self._statuses[polled.scope] = Status(polled.scope, hold=hold)
             hub = polled.scope.folded._replace(consumer_group="")
             hubs.setdefault(hub, []).append(polled)
         if not hubs:
             raise ConfigurationError("there is no group to poll")
         samples = max(WINDOW, ceil(hold / interval) + 1)
-        self._pollers = [HubPoller(each, samples) for each in hubs.values()]
+        self._pollers = [HubPoller(each, samples, hold) for each in hubs.values()]
         self._threads = [
             threading.Thread(
                 target=self._run, args=(poller, interval), name=f"poll {poller.hub}", daemon=True
@@ -312,12 +316,13 @@ class HubPoller:
     Args:
         groups: of the same hub.
         samples: maximum number of samples that are kept for each group.
+        hold: see `Status`.
     """
 
-    def __init__(self, groups: Sequence[PolledGroup], samples: int) -> None:
+    def __init__(self, groups: Sequence[PolledGroup], samples: int, hold: float) -> None:
         self.hub = groups[0].hub
         self._groups = {polled.scope: polled for polled in groups}
-        self._statuses = {scope: Status(scope) for scope in self._groups}
+        self._statuses = {scope: Status(scope, hold=hold) for scope in self._groups}
         self._windows: dict[Scope, deque[GroupLag]] = {
             scope: deque(maxlen=samples) for scope in self._groups
         }
@@ -370,13 +375,13 @@ class HubPoller:
             except Exception as failure:
                 error = unexpected(failure)
         before = self._statuses[scope]
-        return Status(
-            scope,
-            tuple(self._windows[scope]),
-            error,
-            before.polls + 1,
-            before.failures + bool(error),
-            time.monotonic() - begun,
+        return replace(
+            before,
+            window=tuple(self._windows[scope]),
+            error=error,
+            polls=before.polls + 1,
+            failures=before.failures + bool(error),
+            seconds=time.monotonic() - begun,
         )
 
     def _with_seconds(self, polled: PolledGroup, sample: GroupLag) -> GroupLag:

@@ -35,9 +35,10 @@ from eventhub_checkpoints.errors import (
     StoreError,
     StoreUnavailableError,
 )
-from eventhub_checkpoints.operations.change import GroupActiveError, keep_next_write
+from eventhub_checkpoints.operations.change import GroupActiveError
 from eventhub_checkpoints.operations.fence import Fence, is_fence
 from eventhub_checkpoints.operations.groups import Group, group, in_order
+from eventhub_checkpoints.operations.history import keep_next_write
 from eventhub_checkpoints.operations.positions import Position, positions_of
 from eventhub_checkpoints.operations.transfer import CLOSED_WAITING, closed_with, position_in
 from eventhub_checkpoints.records import Scope
@@ -53,6 +54,10 @@ Consumers renew six times within that time, with up to 20 % jitter, and notice a
 START_LATER = (
     "stop the consumers of the new store, and start them again once the move has prepared it"
 )
+PASSES = 20
+"""Number of passes of a move within the time after which an ownership expires."""
+LONGEST_INTERVAL = 1.0
+"""Seconds between two of them at most."""
 CONCURRENCY = 8
 """Partitions whose checkpoints are written at a time."""
 
@@ -256,6 +261,11 @@ class Move:
         self._unanswered_since: float | None = None
         self._done: set[str] = set()
         self._overtaken: dict[tuple[int, str], int] = {}
+
+    @property
+    def interval(self) -> float:
+        """Return the seconds between two passes."""
+        return min(LONGEST_INTERVAL, self._expires_after / PASSES)
 
     def check(self) -> list[PartitionMove]:
         """Return the progress of each partition; nothing is written.

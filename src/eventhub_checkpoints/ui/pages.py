@@ -23,10 +23,10 @@ from starlette.types import ASGIApp
 
 from eventhub_checkpoints._shared.secrets import masked, quoted
 from eventhub_checkpoints._shared.texts import counted, duration
-from eventhub_checkpoints.abilities import KeepsHistory
 from eventhub_checkpoints.errors import CheckpointStoreError, ConfigurationError
 from eventhub_checkpoints.operations.doctor import Limits, cost, findings
 from eventhub_checkpoints.operations.examination import examine_group
+from eventhub_checkpoints.operations.history import history
 from eventhub_checkpoints.operations.monitor import Monitor, PolledGroup
 from eventhub_checkpoints.operations.peek import PeekedEvent, peek
 from eventhub_checkpoints.operations.preview import Preview, preview, store_previewed
@@ -168,15 +168,12 @@ class Pages:
         board = self._boards.of(polled.scope)
         lane = lane_of(board, request.path_params["partition"])
         values: dict[str, Any] = {}
-        store = polled.store
-        if not is_part(request) and isinstance(store, KeepsHistory):
-            read = partial(
-                store.list_history,
-                *polled.scope,
-                partition_id=lane.position.partition_id,
-                limit=HISTORY_ROWS,
-            )
-            values["history"], values["error"] = await self._read(read)
+        if not is_part(request):
+            id_ = lane.position.partition_id
+            read = partial(history, polled.store, polled.scope, id_, limit=HISTORY_ROWS)
+            entries, error = await self._read(read)
+            if entries is not None or error:
+                values = {"history": entries, "error": error}
         return self._page(request, "partition", board=board, lane=lane, **values)
 
     async def _events(self, request: Request) -> Response:
