@@ -13,8 +13,7 @@ Decisions are pure functions of what was read; stores and hubs are the synchrono
   earlier checkpoints, of stores that keep them.
 - `peek`: the events around a checkpoint or a time.
 - `dead_letters`: letters of a sink, and sending them back.
-- `doctor`: findings about a group. `examination`: the facts that they are found in. `fixes`: what
-  mends them. `cost`: prices of requests and servers.
+- `doctor`: findings about a group, and what mends them. `cost`: prices of requests and servers.
 - `transfer`: the rule of what is copied, for import, copy, mirror and migrate. `mirror`: copies of
   a group's checkpoints, again and again. `move`: a group that changes its store while its consumers
   run. `fence`: ownerships that `change` and `move` take. `migrate`: positions that older programs
@@ -23,9 +22,15 @@ Decisions are pure functions of what was read; stores and hubs are the synchrono
 """
 
 from eventhub_checkpoints.operations.change import Force, change_positions
-from eventhub_checkpoints.operations.doctor import Facts, Finding, Limits, Severity, findings
-from eventhub_checkpoints.operations.examination import examine_group
-from eventhub_checkpoints.operations.fixes import Fix, mended, planned
+from eventhub_checkpoints.operations.doctor import findings
+from eventhub_checkpoints.operations.doctor.examination import examine_group
+from eventhub_checkpoints.operations.doctor.finding import (
+    Finding,
+    GroupSnapshot,
+    Limits,
+    Severity,
+)
+from eventhub_checkpoints.operations.doctor.fixes import Fix, mended, planned
 from eventhub_checkpoints.operations.groups import Group, Member, group, groups
 from eventhub_checkpoints.operations.lag import GroupLag, PartitionLag, lag
 from eventhub_checkpoints.operations.mirror import Mirror
@@ -39,12 +44,12 @@ from eventhub_checkpoints.operations.states import State, state_of
 
 __all__ = [
     "Demand",
-    "Facts",
     "Finding",
     "Fix",
     "Force",
     "Group",
     "GroupLag",
+    "GroupSnapshot",
     "Limits",
     "Member",
     "Mirror",

@@ -108,6 +108,10 @@ class Group:
         """Return the owner ids of live members by partition id."""
         return {id_: each.owner_id for id_, each in self.ownerships.items() if each.is_live}
 
+    def has_live_owner(self, partition_ids: Iterable[str]) -> bool:
+        """Return whether a live member owns one of these partitions."""
+        return not self.live_owners.keys().isdisjoint(partition_ids)
+
     @property
     def members(self) -> list[Member]:
         """Return the live members, those with the most partitions first."""
@@ -156,10 +160,15 @@ def list_checkpoints(store: CheckpointStore, scope: Scope) -> list[Row]:
     return list(store.list_checkpoints(*scope))
 
 
+def is_live(owner_id: str, age: float, expires_after: float) -> bool:
+    """Return whether an ownership of an age in seconds has an owner, and has not expired."""
+    return bool(owner_id) and age <= expires_after
+
+
 def ownership_of(row: Row, now: float, expires_after: float) -> Owner:
     """Return the owner in a row of `list_ownership`."""
     owner_id, age = row["owner_id"] or "", max(0.0, now - row["last_modified_time"])
-    return Owner(owner_id, age, bool(owner_id) and age <= expires_after, row)
+    return Owner(owner_id, age, is_live(owner_id, age, expires_after), row)
 
 
 def release(store: CheckpointStore, rows: Iterable[Row]) -> list[dict[str, Any]]:

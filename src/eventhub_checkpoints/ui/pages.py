@@ -24,8 +24,10 @@ from starlette.types import ASGIApp
 from eventhub_checkpoints._shared.secrets import masked, quoted
 from eventhub_checkpoints._shared.texts import counted, duration
 from eventhub_checkpoints.errors import CheckpointStoreError, ConfigurationError
-from eventhub_checkpoints.operations.doctor import Limits, cost, findings
-from eventhub_checkpoints.operations.examination import examine_group
+from eventhub_checkpoints.operations.doctor import findings
+from eventhub_checkpoints.operations.doctor.examination import examine_group
+from eventhub_checkpoints.operations.doctor.finding import Limits
+from eventhub_checkpoints.operations.doctor.requests import cost
 from eventhub_checkpoints.operations.history import history
 from eventhub_checkpoints.operations.monitor import Monitor, PolledGroup
 from eventhub_checkpoints.operations.peek import PeekedEvent, peek
@@ -202,9 +204,9 @@ class Pages:
         """Examine a group without writing to the store."""
         polled = self._find(request)
         limits = Limits(expires_after=polled.expires_after)
-        facts, error = None, ""
+        snapshot, error = None, ""
         if is_complete(request):
-            facts, error = await self._read(
+            snapshot, error = await self._read(
                 partial(
                     examine_group,
                     polled.store,
@@ -218,10 +220,10 @@ class Pages:
             request,
             "findings",
             scope=polled.scope,
-            facts=facts,
+            snapshot=snapshot,
             error=error,
-            findings=findings(facts, limits) if facts else (),
-            cost=cost(facts, limits) if facts else None,
+            findings=findings(snapshot, limits) if snapshot else (),
+            cost=cost(snapshot, limits) if snapshot else None,
             time=time.time(),
         )
 

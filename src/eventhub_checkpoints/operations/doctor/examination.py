@@ -1,4 +1,4 @@
-"""Reader of the facts about a consumer group, its store and its hub, for `doctor`."""
+"""Reader of the snapshot about a consumer group, its store and its hub, for `doctor`."""
 
 import time
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from azure.eventhub import CheckpointStore
 
 from eventhub_checkpoints.base import BaseCheckpointStore
 from eventhub_checkpoints.errors import CheckpointStoreError, HubUnavailableError
-from eventhub_checkpoints.operations.doctor import Facts, Limits
+from eventhub_checkpoints.operations.doctor.finding import GroupSnapshot, Limits
 from eventhub_checkpoints.operations.groups import (
     Group,
     list_checkpoints,
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 class Examiner:
-    """Reads facts one step after another, and remembers which steps failed.
+    """Reads snapshot one step after another, and remembers which steps failed.
 
     Args:
         store: any synchronous checkpoint store.
@@ -151,7 +151,7 @@ def examine_group(
     checkpoint_rate: float | None = None,
     measure: float = 0.0,
     timeout: float = OPERATION_TIMEOUT,
-) -> Facts:
+) -> GroupSnapshot:
     """Read everything that `findings` judges.
 
     Args:
@@ -189,7 +189,7 @@ def examine_group(
     if backend == "blob" and checkpoint_rate is None:
         examiner.unchecked.append("cost of checkpoints: pass their rate, or measure it")
     examiner.unchecked.append("owner levels: no row shows them")
-    return Facts(
+    return GroupSnapshot(
         scope=hub.scope(),
         backend=backend,
         group=group,
