@@ -121,6 +121,22 @@ def oldest(ages: Iterable[float | None]) -> float | None:
     return highest
 
 
+def next_retained(checkpoint: int | None, begin: int, last: int, missing: Missing) -> int:
+    """Return the retained event that a group reads next.
+
+    Args:
+        checkpoint: sequence number of the last processed event; None if none is stored.
+        begin: sequence number of the first retained event.
+        last: of the newest one.
+        missing: where consumers start without a checkpoint.
+    """
+    if checkpoint is None:
+        return begin if missing == "earliest" else last + 1
+    # A checkpoint ahead of the newest event belongs to a hub that was deleted: nothing of this one
+    # was processed.
+    return begin if checkpoint > last else max(checkpoint + 1, begin)
+
+
 def partition_lag(
     properties: PartitionProperties,
     checkpoint: Row | None,
@@ -141,23 +157,14 @@ def partition_lag(
     row = checkpoint or {}
     number, offset = row.get("sequence_number"), row.get("offset")
     modified = row.get("last_modified_time")
-    lag: int | None
-    if number is not None:
-        # A checkpoint ahead of the newest event belongs to a hub that was deleted: nothing of this
-        # one was processed.
-        done = begin - 1 if number > last else max(number, begin - 1)
-        lag = last - done
-    elif checkpoint is None:
-        lag = last - begin + 1 if missing == "earliest" else 0
-    else:
-        lag = None
+    has_offset_only = checkpoint is not None and number is None
     return PartitionLag(
         properties.partition_id,
         begin,
         last,
         number,
         offset if isinstance(offset, str) else "",
-        lag,
+        None if has_offset_only else last + 1 - next_retained(number, begin, last, missing),
         0 if number is None else max(0, begin - 1 - number),
         None if modified is None else max(0.0, now - modified),
         ownership.owner_id if ownership and ownership.is_live else "",

@@ -19,7 +19,7 @@ from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints._shared.times import parse_time
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.operations.groups import Group, in_order
-from eventhub_checkpoints.operations.lag import Missing
+from eventhub_checkpoints.operations.lag import Missing, next_retained
 from eventhub_checkpoints.operations.peek import has_event_since
 from eventhub_checkpoints.operations.positions import Position, positions_of
 from eventhub_checkpoints.operations.recorded_change import GroupChange
@@ -155,12 +155,10 @@ def old_next(
 
     None if the position holds an offset only, or is closed.
     """
-    if position is None:
-        return begin if missing == "earliest" else last + 1
-    if position.next is None:
+    if position is not None and position.next is None:
         return None
-    # A checkpoint ahead of the newest event belongs to a hub that was deleted.
-    return begin if position.next > last + 1 else max(position.next, begin)
+    number = None if position is None else position.sequence_number
+    return next_retained(number, begin, last, missing)
 
 
 def goal_number(
