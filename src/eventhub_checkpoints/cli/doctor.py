@@ -86,24 +86,24 @@ def doctor(
             snapshot = look()
         elif fix:
             fixes = [{**asdict(each), "changed": None} for each in planned(snapshot)]
-    found = findings(snapshot, limits)
+    defects = findings(snapshot, limits)
     if as_json:
-        print_json(report(snapshot, limits, found, fixes))
+        print_json(report(snapshot, limits, defects, fixes))
     else:
         print_fixes(fixes, is_asked_for=fix)
-        print_findings(snapshot, limits, found)
-    raise typer.Exit(status(found))
+        print_findings(snapshot, limits, defects)
+    raise typer.Exit(status(defects))
 
 
 def report(
-    snapshot: GroupSnapshot, limits: Limits, found: list[Finding], fixes: list[dict[str, Any]]
+    snapshot: GroupSnapshot, limits: Limits, defects: list[Finding], fixes: list[dict[str, Any]]
 ) -> dict[str, Any]:
     """Return what was found, for JSON."""
     estimate = cost(snapshot, limits)
     return {
         **snapshot.scope.as_dict(),
-        "severity": found[0].severity if found else "OK",
-        "findings": [asdict(each) for each in found],
+        "severity": defects[0].severity if defects else "OK",
+        "findings": [asdict(each) for each in defects],
         "unchecked": list(snapshot.unchecked),
         "cost": None if estimate is None else asdict(estimate),
         "fixes": fixes,
@@ -122,11 +122,11 @@ def print_fixes(fixes: list[dict[str, Any]], *, is_asked_for: bool) -> None:
         terminal.print("a dry run: --execute carries this out")
 
 
-def print_findings(snapshot: GroupSnapshot, limits: Limits, found: list[Finding]) -> None:
+def print_findings(snapshot: GroupSnapshot, limits: Limits, defects: list[Finding]) -> None:
     """Print findings for people, each with its remedy on a line that is not wrapped."""
     terminal = console()
-    terminal.print(escape(f"{snapshot.scope}: {counted(len(found), 'finding')}"))
-    for each in found:
+    terminal.print(escape(f"{snapshot.scope}: {counted(len(defects), 'finding')}"))
+    for each in defects:
         colour = COLOURS[each.severity]
         terminal.print(f"[{colour}]{each.severity}[/] {each.code}: {escape(each.evidence)}")
         terminal.print(f"  mend: {escape(each.remedy)}", soft_wrap=True)

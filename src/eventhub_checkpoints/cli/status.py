@@ -54,24 +54,24 @@ def list_groups(target: Target, *, as_json: Json = False) -> None:
     and idle if no member is alive.
     """
     with target.open_store() as store, working("reading"):
-        found = groups(store, expires_after=target.expires_after)
+        listed = groups(store, expires_after=target.expires_after)
     if as_json:
-        print_json([summary(each) for each in found])
+        print_json([summary(each) for each in listed])
         return
     print_table(
         ["NAMESPACE", "HUB", "GROUP", "STATE", ">PARTITIONS", ">MEMBERS"],
-        [(*each.scope, each.state, len(each.partition_ids), len(each.members)) for each in found],
+        [(*each.scope, each.state, len(each.partition_ids), len(each.members)) for each in listed],
     )
 
 
-def summary(found: Group) -> dict[str, Any]:
+def summary(group: Group) -> dict[str, Any]:
     """Return a group for JSON."""
     return {
-        **found.scope.as_dict(),
-        "state": found.state,
-        "partitions": len(found.partition_ids),
-        "checkpoints": len(found.checkpoints),
-        "members": len(found.members),
+        **group.scope.as_dict(),
+        "state": group.state,
+        "partitions": len(group.partition_ids),
+        "checkpoints": len(group.checkpoints),
+        "members": len(group.members),
     }
 
 
@@ -96,21 +96,21 @@ def describe(
     """
     if members or state:
         with target.open_store() as store, working("reading"):
-            found = group(store, target.scope, expires_after=target.expires_after)
-            warn_if_unknown(store, found.scope, has_rows=bool(found.partition_ids))
+            rows = group(store, target.scope, expires_after=target.expires_after)
+            warn_if_unknown(store, rows.scope, has_rows=bool(rows.partition_ids))
         if state:
-            print_state(found, as_json)
+            print_state(rows, as_json)
         else:
-            print_members(found, as_json)
+            print_members(rows, as_json)
         return
     with target.open_store() as store, working("reading"):
         sample = read_lag(store, target, missing)
         warn_if_unknown(store, sample.scope, has_rows=sample.has_rows)
         if seconds:
             sample = EnqueuedTimes().add_to(sample, target.address, through, target.timeout)
-    found_states = rules.states([sample])
+    states = rules.states([sample])
     if as_json:
-        print_json(lag_for_json(sample, found_states))
+        print_json(lag_for_json(sample, states))
         return
     behind = ["BEHIND"] if seconds else []
     print_table(
@@ -135,31 +135,31 @@ def describe(
         print_unread(sample)
 
 
-def print_state(found: Group, as_json: bool) -> None:
+def print_state(group: Group, as_json: bool) -> None:
     """Print the state of a group."""
     if as_json:
-        print_json(summary(found))
+        print_json(summary(group))
         return
-    members = found.members
+    members = group.members
     print_table(
         ["STATE", ">PARTITIONS", ">MEMBERS", ">FEWEST", ">MOST"],
         [
             (
-                found.state,
-                len(found.partition_ids),
+                group.state,
+                len(group.partition_ids),
                 len(members),
                 len(members[-1].partition_ids) if members else None,
                 len(members[0].partition_ids) if members else None,
             )
         ],
-        title=str(found.scope),
+        title=str(group.scope),
     )
 
 
-def print_members(found: Group, as_json: bool) -> None:
+def print_members(group: Group, as_json: bool) -> None:
     """Print the live members of a group."""
     if as_json:
-        print_json([asdict(member) for member in found.members])
+        print_json([asdict(member) for member in group.members])
         return
     print_table(
         ["MEMBER", ">PARTITIONS", ">RENEWED", "OWNS"],
@@ -170,9 +170,9 @@ def print_members(found: Group, as_json: bool) -> None:
                 f"{duration(member.age)} ago",
                 ", ".join(member.partition_ids),
             )
-            for member in found.members
+            for member in group.members
         ],
-        title=str(found.scope),
+        title=str(group.scope),
     )
 
 
@@ -206,19 +206,19 @@ def print_lag(
                 if seconds:
                     sample = times.add_to(sample, target.address, through, target.timeout)
             window.append(sample)
-            found = rules.states(list(window))
+            states = rules.states(list(window))
             if as_json and watch:
-                typer.echo(json.dumps(lag_for_json(window[-1], found)))
+                typer.echo(json.dumps(lag_for_json(window[-1], states)))
             elif as_json:
-                print_json(lag_for_json(window[-1], found))
+                print_json(lag_for_json(window[-1], states))
             else:
-                print_sample(window[-1], found, seconds)
+                print_sample(window[-1], states, seconds)
             if watch is None:
                 return
             time.sleep(watch)
 
 
-def print_sample(sample: GroupLag, found: dict[str, State], seconds: bool) -> None:
+def print_sample(sample: GroupLag, states: dict[str, State], seconds: bool) -> None:
     """Print one sample of a group's lag."""
     behind = ["BEHIND"] if seconds else []
     print_table(
@@ -231,7 +231,7 @@ def print_sample(sample: GroupLag, found: dict[str, State], seconds: bool) -> No
                 each.lag,
                 *(duration(each.lag_seconds) for _ in behind),
                 each.lost,
-                found[each.partition_id],
+                states[each.partition_id],
                 shown_owner(each.owner_id),
             )
             for each in sample.partitions
@@ -276,7 +276,7 @@ def warn_if_unknown(store: CheckpointStore, scope: Scope, *, has_rows: bool) -> 
         typer.echo(f"note: the store has no rows of {scope}{known}", err=True)
 
 
-def lag_for_json(sample: GroupLag, found: dict[str, State]) -> dict[str, Any]:
+def lag_for_json(sample: GroupLag, states: dict[str, State]) -> dict[str, Any]:
     """Return a sample with the states of its partitions for JSON."""
     return {
         **sample.scope.as_dict(),
@@ -285,7 +285,7 @@ def lag_for_json(sample: GroupLag, found: dict[str, State]) -> dict[str, Any]:
         "lost": sample.lost,
         "foreign": list(sample.foreign),
         "partitions": [
-            {**asdict(each), "state": str(found[each.partition_id])} for each in sample.partitions
+            {**asdict(each), "state": str(states[each.partition_id])} for each in sample.partitions
         ],
     }
 
@@ -333,12 +333,12 @@ def check(
     if state_file:
         window = window[-WINDOW:]
         write_samples(state_file, shown_path(state_file), window)
-    found = rules.states(window)
-    state = rules.worst(found.values())
+    states = rules.states(window)
+    state = rules.worst(states.values())
     if as_json:
-        print_json({"state": state, **lag_for_json(window[-1], found)})
+        print_json({"state": state, **lag_for_json(window[-1], states)})
     else:
-        bad = {key: each for key, each in found.items() if each is not State.OK}
+        bad = {key: each for key, each in states.items() if each is not State.OK}
         of_them = "".join(f"; partition {key} {each}" for key, each in bad.items())
         typer.echo(f"{state}: {window[-1].scope}, lag {total(window[-1])}{of_them}")
     raise typer.Exit(state.severity)

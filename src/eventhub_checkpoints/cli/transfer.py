@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -41,7 +41,7 @@ ToProfile = Annotated[
 @contextmanager
 def open_both(
     target: Target, to_store: str | None, to_profile: str | None
-) -> Iterator[tuple[FullCheckpointStore, Any]]:
+) -> Iterator[tuple[FullCheckpointStore, FullCheckpointStore]]:
     """Open the store of the target, and the one that receives its positions.
 
     Raises:

@@ -139,12 +139,12 @@ def positions_at_numbers(
 
 
 def groups_of_file(
-    groups_found: Sequence[GroupPositions], scope: Scope | None, name: str
+    groups_in_file: Sequence[GroupPositions], scope: Scope | None, name: str
 ) -> list[GroupPositions]:
     """Return the groups of a file that are imported.
 
     Args:
-        groups_found: what the file has.
+        groups_in_file: what the file has.
         scope: the group that receives positions; None: each under its own name.
         name: name of the file, for errors.
 
@@ -152,11 +152,11 @@ def groups_of_file(
         ConfigurationError: the file does not have the group.
     """
     if scope is None:
-        return [each for each in groups_found if not each.scope.is_reserved]
-    for each in groups_found:
+        return [each for each in groups_in_file if not each.scope.is_reserved]
+    for each in groups_in_file:
         if each.scope.folded == scope.folded:
             return [GroupPositions(scope, each.positions)]
-    named = ", ".join(str(each.scope) for each in groups_found[:3]) or "none"
+    named = ", ".join(str(each.scope) for each in groups_in_file[:3]) or "none"
     raise ConfigurationError(
         f"{name} has no positions of {scope}, but of: {named}; ehcp copy stores the positions of "
         "one group in another"

@@ -17,6 +17,7 @@ from eventhub_checkpoints.records import RELEASED, Scope
 from eventhub_checkpoints.sdk.consumer import EXPIRES_AFTER
 
 Row = Mapping[str, Any]
+"""Row of a store, as azure-eventhub types it: `CheckpointStore.list_ownership`."""
 
 
 class GroupState(StrEnum):
@@ -171,7 +172,7 @@ def ownership_of(row: Row, now: float, expires_after: float) -> Owner:
     return Owner(owner_id, age, is_live(owner_id, age, expires_after), row)
 
 
-def release(store: CheckpointStore, rows: Iterable[Row]) -> list[dict[str, Any]]:
+def release(store: CheckpointStore, rows: Iterable[Row]) -> list[Row]:
     """Release ownerships, for a consumer to claim; return those that were released.
 
     One that was claimed since its row was read keeps its owner, as its etag has changed.

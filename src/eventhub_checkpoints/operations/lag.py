@@ -203,13 +203,13 @@ def lag(
     with ThreadPoolExecutor(1) as pool:
         reading = pool.submit(group, store, scope, expires_after=expires_after)
         properties = partition_properties(hub, timeout=timeout)
-        found = reading.result()
-    return confirmed_lag(hub, found, properties, missing, timeout)
+        rows = reading.result()
+    return confirmed_lag(hub, rows, properties, missing, timeout)
 
 
 def confirmed_lag(
     hub: Address,
-    found: Group,
+    group: Group,
     properties: Mapping[str, PartitionProperties],
     missing: Missing,
     timeout: float,
@@ -223,33 +223,33 @@ def confirmed_lag(
         ConfigurationError: the namespace has no such hub, or refuses access.
         HubUnavailableError: the hub did not answer within `timeout` (s).
     """
-    sample = group_lag(found, properties, time.time(), missing)
+    sample = group_lag(group, properties, time.time(), missing)
     ahead = [position.partition_id for position in sample.partitions if position.is_gone]
     if not ahead:
         return sample
     newer = partition_properties(hub, ahead, timeout=timeout)
-    return group_lag(found, {**properties, **newer}, time.time(), missing)
+    return group_lag(group, {**properties, **newer}, time.time(), missing)
 
 
 def group_lag(
-    found: Group,
+    group: Group,
     properties: Mapping[str, PartitionProperties],
     now: float,
     missing: Missing = "earliest",
 ) -> GroupLag:
     """Compare the rows of a group with the events that the hub retains."""
     return GroupLag(
-        found.scope,
+        group.scope,
         now,
         [
             partition_lag(
                 properties[id_],
-                found.checkpoints.get(id_),
-                found.ownerships.get(id_),
+                group.checkpoints.get(id_),
+                group.ownerships.get(id_),
                 now,
                 missing,
             )
             for id_ in in_order(properties)
         ],
-        in_order(found.checkpoints.keys() - properties.keys()),
+        in_order(group.checkpoints.keys() - properties.keys()),
     )

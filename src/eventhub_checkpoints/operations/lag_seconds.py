@@ -173,8 +173,8 @@ def enqueued_time(hub: Address, partition_id: str, number: int, timeout: float) 
     deadline = time.monotonic() + timeout
     with hub.open_stream(partition_id, number, number + 1, ONE_EVENT) as stream:
         while columns := stream.next(max(0.0, deadline - time.monotonic())):
-            for found, enqueued in zip(columns.numbers, columns.enqueued, strict=True):
-                if found >= number and enqueued is not None:
+            for delivered, enqueued in zip(columns.numbers, columns.enqueued, strict=True):
+                if delivered >= number and enqueued is not None:
                     return enqueued / 1000
     raise HubUnavailableError(
         f"partition {partition_id} of {hub} delivered no event from sequence number {number} on "

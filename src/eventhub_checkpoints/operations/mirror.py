@@ -62,9 +62,9 @@ class Mirror:
         Raises:
             StoreError: a store could not be read.
         """
-        found = group(self.source, self.scope, expires_after=self.expires_after)
-        here = group(self.target, self.scope, expires_after=self.expires_after)
-        return plan(positions_of(found), positions_of(here), here.live_owners, self._copied)
+        source = group(self.source, self.scope, expires_after=self.expires_after)
+        target = group(self.target, self.scope, expires_after=self.expires_after)
+        return plan(positions_of(source), positions_of(target), target.live_owners, self._copied)
 
     def copy(self) -> Pass:
         """Make one pass; an outage of a store is reported in the result."""

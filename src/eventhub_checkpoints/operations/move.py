@@ -178,10 +178,10 @@ class Rows:
         Raises:
             StoreError: the store could not be read.
         """
-        found = group(store, scope, expires_after=expires_after)
-        live = {id_: owner for id_, owner in found.live_owners.items() if not is_fence(owner)}
-        fenced = {id_ for id_, each in found.ownerships.items() if is_fence(each.owner_id)}
-        return cls(positions_of(found), live, fenced, found)
+        stored = group(store, scope, expires_after=expires_after)
+        live = {id_: owner for id_, owner in stored.live_owners.items() if not is_fence(owner)}
+        fenced = {id_ for id_, each in stored.ownerships.items() if is_fence(each.owner_id)}
+        return cls(positions_of(stored), live, fenced, stored)
 
 
 def progress(partition_ids: Sequence[str], source: Rows, target: Rows) -> list[PartitionMove]:
@@ -277,9 +277,9 @@ class Move:
             StoreError: a store could not be read.
         """
         moves = self._read()
-        found = self._there.group
-        if found and any(each.stage is Stage.OPEN and each.target_owner_id for each in moves):
-            raise GroupActiveError(found, START_LATER)
+        target = self._there.group
+        if target and any(each.stage is Stage.OPEN and each.target_owner_id for each in moves):
+            raise GroupActiveError(target, START_LATER)
         return moves
 
     def run(self, every: float, stopping: threading.Event) -> Iterator[Pass]:

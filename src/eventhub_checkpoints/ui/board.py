@@ -115,8 +115,8 @@ class Boards:
         """Return the board of a group."""
         status = self._monitor.status(scope)
         with self._lock:
-            polls, error, found = self._cached.get(scope, (-1, "", None))
-            if found is None or (polls, error) != (status.polls, status.error):
-                found = board(status)
-                self._cached[scope] = status.polls, status.error, found
-            return found
+            polls, error, cached = self._cached.get(scope, (-1, "", None))
+            if cached is None or (polls, error) != (status.polls, status.error):
+                cached = board(status)
+                self._cached[scope] = status.polls, status.error, cached
+            return cached

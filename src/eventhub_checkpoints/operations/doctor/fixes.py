@@ -13,6 +13,7 @@ from eventhub_checkpoints.operations.doctor.checkpoints import needs_offset
 from eventhub_checkpoints.operations.doctor.finding import GroupSnapshot
 from eventhub_checkpoints.operations.groups import in_order, release
 from eventhub_checkpoints.operations.peek import read_events, through_some_group
+from eventhub_checkpoints.operations.positions import Position
 from eventhub_checkpoints.receive.amqp.address import HubAddress
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT, OffsetRange
 
@@ -101,7 +102,7 @@ def carry_out(
     came in the meantime wins.
 
     Args:
-        store: the store that the snapshot were read from.
+        store: the store that the snapshot was read from.
         hub: the hub and the group.
         snapshot: what the fix was planned by.
         fix: the fix.
@@ -129,17 +130,12 @@ def carry_out(
     assert snapshot.group is not None
     row = snapshot.group.checkpoints[id_]
     number: int = row["sequence_number"]
-    wanted = OffsetRange(id_, number, number + 1)
-    events = through_some_group(hub, through, lambda each: read_events(each, wanted, timeout))
+    that_event = OffsetRange(id_, number, number + 1)
+    events = through_some_group(hub, through, lambda each: read_events(each, that_event, timeout))
     offset = events[0].offset if events else None
     if offset is None:
         return f"partition {id_}: nothing changed, event {number} has no offset"
-    position: dict[str, str | int | None] = {
-        "partition_id": id_,
-        "sequence_number": number,
-        "offset": offset,
-    }
-    store.update_checkpoint({**scope.as_dict(), **position}, on_stale="raise")
+    store.update_checkpoint(Position(number, offset).as_dict(scope, id_), on_stale="raise")
     return f"partition {id_}: offset {offset} added to checkpoint {number}"
 
 
