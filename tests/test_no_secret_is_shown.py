@@ -59,7 +59,7 @@ NOT_MADE = {
         "RefusedLink",
     ),
     *("Deletes", "ListsScopes", "WritesInTransaction", "SequenceOffset"),
-    *("DeadLetter", "StoredLetter"),
+    *("DeadLetter", "StoredDeadLetter"),
     *("opened", "configured", "known", "checkpoint_arguments", "ANY"),
 }
 """What users do not make or call: it is handed to them, is a base class, or is ours."""
@@ -94,7 +94,7 @@ VALID: dict[str, Any] = {
     "partitions": 2,
     "count": 1,
     "messages": [],
-    "path": "letters.jsonl",
+    "path": "dead-letters.jsonl",
     "condition": "com.microsoft:timeout",
     "row": ROW,
     "stored": None,

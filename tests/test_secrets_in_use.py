@@ -185,9 +185,9 @@ class Ended:
         self.heard.see(error)
         self.happened.set()
 
-    def on_poison(self, *letter: Any) -> Any:
+    def on_poison(self, *arguments: Any) -> Any:
         self.happened.set()
-        return self.sink(*letter)
+        return self.sink(*arguments)
 
 
 @pytest.mark.parametrize("works", [0, 1, 2], ids=["works", "wrong key", "not reached"])

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from dead_letter import DEAD_LETTER
 from eventhub_checkpoints.dead_letters import DeadLetter, DeadLetterFile
 from eventhub_checkpoints.dead_letters.log_file import append_line
 from eventhub_checkpoints.errors import CheckpointStoreError
@@ -17,27 +18,26 @@ from eventhub_checkpoints.localhub import LocalHub
 from eventhub_checkpoints.operations import dead_letters
 from eventhub_checkpoints.receive import HubAddress
 from eventhub_checkpoints.sql import DeadLetterTable
-from eventhub_checkpoints.stores.sql.letters import values_of
-from letters import LETTER
+from eventhub_checkpoints.stores.sql.dead_letters import values_of
 from operators import ehcp, ehcp_json
 from page_blocks import blocks
 
 
 class Office:
-    """A hub `orders` with two partitions, a hub `dead`, and letters in a file."""
+    """A hub `orders` with two partitions, a hub `dead`, and dead letters in a file."""
 
     def __init__(self, hub: LocalHub, folder: Path) -> None:
         self.hub, self.folder = hub, folder
         self.address = HubAddress.from_connection_string(hub.connection_string("orders"), "billing")
-        self.path = folder / "letters.jsonl"
+        self.path = folder / "dead-letters.jsonl"
         scope = self.address.scope()
-        first = replace(LETTER, scope=scope)
-        self.letters = [
+        first = replace(DEAD_LETTER, scope=scope)
+        self.dead_letters = [
             first,
             replace(
                 first,
                 sequence_number=17,
-                time=LETTER.time + timedelta(hours=1),
+                time=DEAD_LETTER.time + timedelta(hours=1),
                 error_type="app.PriceError",
                 body=b"\xff\x00",
                 partition_key=None,
@@ -46,31 +46,35 @@ class Office:
                 first,
                 scope=scope._replace(consumer_group="audit"),
                 partition_id="1",
-                time=LETTER.time + timedelta(hours=2),
+                time=DEAD_LETTER.time + timedelta(hours=2),
                 error_message="too\nlate [now]",
             ),
         ]
-        for letter in self.letters:
-            append_line(self.path, letter.as_dict())
+        for dead_letter in self.dead_letters:
+            append_line(self.path, dead_letter.as_dict())
 
     @property
     def table(self) -> str:
-        """The URL of a table with the same letters."""
-        url = f"sqlite:///{self.folder}/letters.db"
+        """The URL of a table with the same dead letters."""
+        url = f"sqlite:///{self.folder}/dead-letters.db"
         with DeadLetterTable(url) as table:
             table.create()
             table.create()
-            for letter in self.letters:
-                table._request(table._store.database.write, table._sql.record, values_of(letter))
+            for dead_letter in self.dead_letters:
+                table._request(
+                    table._store.database.write, table._sql.record, values_of(dead_letter)
+                )
         return url
 
     @property
     def dead(self) -> str:
-        """The connection string of a hub with the same letters."""
+        """The connection string of a hub with the same dead letters."""
         connection_string = self.hub.connection_string("dead")
         with HubAddress.from_connection_string(connection_string).open_producer() as producer:
-            for letter in self.letters:
-                producer.send_batch([letter.to_event()], partition_key=letter.partition_key)
+            for dead_letter in self.dead_letters:
+                producer.send_batch(
+                    [dead_letter.to_event()], partition_key=dead_letter.partition_key
+                )
         return connection_string
 
     def sent(self) -> int:
@@ -92,7 +96,7 @@ def office(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Office]:
 
 
 def listed(*words: str) -> list[int]:
-    """The hours at which the listed letters failed."""
+    """The hours at which the listed dead letters failed."""
     rows = ehcp_json("dead-letters", "list", *words)
     return [int(row["time"][11:13]) - 10 for row in rows]
 
@@ -104,9 +108,9 @@ def refusal(*words: str) -> str:
     return str(result.exception)
 
 
-def test_letters_are_listed_and_filtered(office: Office) -> None:
+def test_dead_letters_are_listed_and_filtered(office: Office) -> None:
     shown = ehcp("dead-letters", "list").stdout
-    assert all(letter.id in shown for letter in office.letters)
+    assert all(dead_letter.id in shown for dead_letter in office.dead_letters)
     assert "orders/1" in shown
     assert "[now]" in shown
     assert max(map(len, shown.splitlines())) <= 80
@@ -120,8 +124,8 @@ def test_letters_are_listed_and_filtered(office: Office) -> None:
     assert listed("--from", office.path.as_uri()) == [0, 1, 2]
 
 
-def test_a_letter_is_shown_as_a_table_as_json_and_as_its_body(office: Office) -> None:
-    first, second, _ = office.letters
+def test_a_dead_letter_is_shown_as_a_table_as_json_and_as_its_body(office: Office) -> None:
+    first, second, _ = office.dead_letters
     shown = ehcp("dead-letters", "show", first.id[:8]).stdout
     assert "ValueError" in shown
     assert "application/json" in shown
@@ -140,11 +144,11 @@ def test_what_was_redriven_is_not_sent_twice(
 ) -> None:
     source = str(getattr(office, kind))
     monkeypatch.setenv("EHCP_DEAD_LETTERS", source)
-    first = office.letters[0].id
+    first = office.dead_letters[0].id
     dry = ehcp("dead-letters", "redrive", first)
-    assert "1 letter would be redriven to" in dry.stdout
+    assert "1 dead letter would be redriven to" in dry.stdout
     assert office.sent() == 0
-    assert "1 letter redriven to" in ehcp("dead-letters", "redrive", first, "--execute").stdout
+    assert "1 dead letter redriven to" in ehcp("dead-letters", "redrive", first, "--execute").stdout
     assert office.sent() == 1
     assert listed() == [1, 2]
     assert listed("--all") == [0, 1, 2]
@@ -158,28 +162,32 @@ def test_what_was_redriven_is_not_sent_twice(
 
 
 @pytest.mark.parametrize("kind", ["path", "table"])
-def test_letters_are_discarded(kind: str, office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dead_letters_are_discarded(
+    kind: str, office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("EHCP_DEAD_LETTERS", str(getattr(office, kind)))
-    assert "2 letters would be discarded" in ehcp("dead-letters", "discard", "-p", "0").stdout
+    assert "2 dead letters would be discarded" in ehcp("dead-letters", "discard", "-p", "0").stdout
     assert listed() == [0, 1, 2]
-    assert "2 letters discarded" in ehcp("dead-letters", "discard", "-p", "0", "--execute").stdout
+    assert (
+        "2 dead letters discarded" in ehcp("dead-letters", "discard", "-p", "0", "--execute").stdout
+    )
     assert listed("--all") == [2]
     assert len(ehcp_json("dead-letters", "discard", "--all", "--execute")["letters"]) == 1
     assert listed("--all") == []
 
 
-def test_a_hub_of_letters_is_read_redriven_and_not_discarded(office: Office) -> None:
+def test_a_hub_of_dead_letters_is_read_redriven_and_not_discarded(office: Office) -> None:
     source = office.dead
-    office.hub.publish("dead", "0", ["not a letter"])
+    office.hub.publish("dead", "0", ["not a dead letter"])
     by_name = ["--from", "dead"]
-    first = office.letters[0].id
+    first = office.dead_letters[0].id
     assert ehcp("dead-letters", "redrive", first, "--from", source, "--execute").exit_code == 0
     assert office.sent() == 1
     assert listed(*by_name) == [1, 2]
-    assert "its letters expire with its retention" in refusal("discard", "--all", *by_name)
+    assert "its dead letters expire with its retention" in refusal("discard", "--all", *by_name)
 
 
-def test_letters_are_sent_to_another_hub_on_request(office: Office) -> None:
+def test_dead_letters_are_sent_to_another_hub_on_request(office: Office) -> None:
     redriven = ehcp_json("dead-letters", "redrive", "--to", "dead", "-p", "1", "--execute")
     assert redriven["to"].endswith("/dead")
     assert office.sent() == 0
@@ -188,7 +196,7 @@ def test_letters_are_sent_to_another_hub_on_request(office: Office) -> None:
     assert sorted(numbers) == [-1, 0]
 
 
-def test_a_letter_that_is_sent_and_not_recorded_is_reported(
+def test_a_dead_letter_that_is_sent_and_not_recorded_is_reported(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     office.path.chmod(0o400)
@@ -199,17 +207,17 @@ def test_a_letter_that_is_sent_and_not_recorded_is_reported(
 
         monkeypatch.setattr(os, "write", full)
     said = refusal("redrive", "--execute")
-    assert said.startswith("0 of 3 letters were redriven: letter ")
+    assert said.startswith("0 of 3 dead letters were redriven: dead letter ")
     assert "could not be recorded, so that the next redrive sends it again" in said
     assert office.sent() == 1
 
 
 def test_the_functions_are_for_programs_too(office: Office) -> None:
     source = DeadLetterFile(office.path)
-    chosen = dead_letters.Selection(group="billing").choose(source.letters())
-    sent = [each.letter.id for each in dead_letters.redrive(source, chosen, office.address)]
-    assert sent == [letter.id for letter in office.letters[:2]]
-    assert len(source.letters()) == 3
+    chosen = dead_letters.Selection(group="billing").choose(source.dead_letters())
+    sent = [each.dead_letter.id for each in dead_letters.redrive(source, chosen, office.address)]
+    assert sent == [dead_letter.id for dead_letter in office.dead_letters[:2]]
+    assert len(source.dead_letters()) == 3
 
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "dead-letters.md"
@@ -220,13 +228,17 @@ def test_every_session_prints_what_the_page_shows(office: Office) -> None:
     office.path.unlink()
     price = {"error_type": "app.PriceError", "error_message": "no price for item 4711"}
     later = replace(
-        LETTER, sequence_number=17, time=LETTER.time + timedelta(hours=1), body=b"{}", **price
+        DEAD_LETTER,
+        sequence_number=17,
+        time=DEAD_LETTER.time + timedelta(hours=1),
+        body=b"{}",
+        **price,
     )
     names = {office.address.fully_qualified_namespace: "ns.servicebus.windows.net"}
-    for letter in (LETTER, later):
-        here = replace(letter, scope=office.address.scope())
+    for dead_letter in (DEAD_LETTER, later):
+        here = replace(dead_letter, scope=office.address.scope())
         append_line(office.path, here.as_dict())
-        names[here.id] = letter.id
+        names[here.id] = dead_letter.id
     assert len(SESSIONS) == 4
     for session in SESSIONS:
         command, _, shown = session.text.partition("\n")
@@ -246,7 +258,7 @@ NAMESPACE = "Endpoint=sb://ns.servicebus.windows.net/;SharedAccessKeyName=a;Shar
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["list", "--from", ""], "no letters: pass --from or set EHCP_DEAD_LETTERS"),
+        (["list", "--from", ""], "no dead letters: pass --from or set EHCP_DEAD_LETTERS"),
         (["list", "--from", "./absent.jsonl"], "there is no file"),
         (["list", "--from", "./no/such/folder.jsonl"], "in a folder that exists"),
         (["list", "--from", "other.jsonl"], "is not a file of dead letters"),
@@ -256,12 +268,12 @@ NAMESPACE = "Endpoint=sb://ns.servicebus.windows.net/;SharedAccessKeyName=a;Shar
         (["list", "--from", NAMESPACE], "names no hub; add ;EntityPath=HUB"),
         (["list", "--from", "dead", "--hub", ""], "expected a connection string"),
         (["list", "--since", "yesterday"], "the time is 'yesterday'; expected a time"),
-        (["show", "zz"], "no letter has an id that begins with 'zz'"),
-        (["show", ""], "no letter has an id that begins with ''"),
-        (["redrive", "zz", "--execute"], "no letter has an id"),
+        (["show", "zz"], "no dead letter has an id that begins with 'zz'"),
+        (["show", ""], "no dead letter has an id that begins with ''"),
+        (["redrive", "zz", "--execute"], "no dead letter has an id"),
         (["redrive", "--hub", f"{NAMESPACE};EntityPath=orders"], "pass --to to send it elsewhere"),
         (["discard", "--execute"], "pass ids or filters, or --all"),
-        (["discard", "zz", "--all", "--execute"], "no letter has an id"),
+        (["discard", "zz", "--all", "--execute"], "no dead letter has an id"),
     ],
 )
 def test_a_mistake_is_one_sentence_and_changes_nothing(

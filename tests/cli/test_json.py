@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
+from dead_letter import DEAD_LETTER, append_line
 from eventhub_checkpoints.cli.app import app
-from letters import LETTER, append_line
 from operators import Site, ehcp
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
@@ -29,7 +29,7 @@ ARGUMENTS = {
     "undo": "--execute",
     "import": "positions.json --force",
     "copy": "--to-group new",
-    "dead-letters show": LETTER.id,
+    "dead-letters show": DEAD_LETTER.id,
     "dead-letters redrive": "--to orders",
     "dead-letters discard": "--all",
     "peek": "0",
@@ -72,8 +72,8 @@ def test_json_has_the_documented_keys(site: Site, row, tmp_path, monkeypatch) ->
     if command == "history":
         ehcp("reset", "--to-latest", "--execute")
     ehcp("export", "positions.json")
-    append_line(tmp_path / "letters.jsonl", LETTER.as_dict())
-    monkeypatch.setenv("EHCP_DEAD_LETTERS", "letters.jsonl")
+    append_line(tmp_path / "dead-letters.jsonl", DEAD_LETTER.as_dict())
+    monkeypatch.setenv("EHCP_DEAD_LETTERS", "dead-letters.jsonl")
     words = command.replace("FILE", "out.json").split()
     result = ehcp(*words, *ARGUMENTS.get(command, "").split(), "--json")
     assert result.exit_code == 0 or command in ENDS_WITH_A_VERDICT

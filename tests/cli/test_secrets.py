@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
+from dead_letter import DEAD_LETTER, append_line
 from eventhub_checkpoints.cli.app import app
-from letters import LETTER, append_line
 from operators import Site, ended, quiet_client
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
@@ -93,8 +93,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         patch.chdir(folder)
         patch.setenv("COLUMNS", "300")
         patch.setenv("EHCP_CONFIG", str(folder / "config.toml"))
-        patch.setenv("EHCP_DEAD_LETTERS", str(folder / "letters.jsonl"))
-        append_line(folder / "letters.jsonl", LETTER.as_dict())
+        patch.setenv("EHCP_DEAD_LETTERS", str(folder / "dead-letters.jsonl"))
+        append_line(folder / "dead-letters.jsonl", DEAD_LETTER.as_dict())
         yield opened
 
 

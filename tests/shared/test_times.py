@@ -1,4 +1,4 @@
-"""Times in every spelling that options, the command line and stored letters have."""
+"""Times in every spelling that options, the command line and stored dead letters have."""
 
 import time
 from collections.abc import Iterator

@@ -14,7 +14,7 @@ from eventhub_checkpoints._shared.times import parse_time
 from eventhub_checkpoints.cli.records import RecordFiles, read_record
 from eventhub_checkpoints.cli.serve.external_scaler import CLASSES
 from eventhub_checkpoints.cli.undo import record_for_json
-from eventhub_checkpoints.dead_letters.letter import DeadLetter, Mark, current_letters
+from eventhub_checkpoints.dead_letters.dead_letter import DeadLetter, Mark, current_dead_letters
 from eventhub_checkpoints.dead_letters.log_file import MALFORMED, read_lines
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.operations import positions, states
@@ -41,7 +41,7 @@ def in_file(read: Callable[[Path], object], data: bytes) -> None:
 
 
 def dead_letter_lines(data: bytes) -> None:
-    """Read lines of dead letters and marks; letters come back, and can be sent."""
+    """Read lines of dead letters and marks; dead letters come back, and can be sent."""
     entries: list[DeadLetter | Mark] = []
     in_file(lambda path: entries.extend(read_lines(path)[0]), data)
     for entry in entries:
@@ -50,12 +50,12 @@ def dead_letter_lines(data: bytes) -> None:
         else:
             require_equal(Mark.from_dict(entry.as_dict()), entry)
         entry.to_event()
-    for stored in current_letters(entries):
+    for stored in current_dead_letters(entries):
         json.dumps(stored.as_dict())
 
 
 def dead_letter_event(data: bytes) -> None:
-    """Read the application properties of an event as a letter and as a mark."""
+    """Read the application properties of an event as a dead letter and as a mark."""
     properties = json_of(data)
     if not isinstance(properties, dict):
         return
@@ -67,7 +67,7 @@ def dead_letter_event(data: bytes) -> None:
             entries.append(kind.from_event(event))
     for entry in entries:
         json.dumps(entry.as_dict())
-    current_letters(entries)
+    current_dead_letters(entries)
 
 
 def positions_file(data: bytes) -> None:
@@ -155,7 +155,7 @@ def stored_position(data: bytes) -> None:
     after("0", {"sequence_number": number, "offset": offset})
 
 
-LETTER = {
+DEAD_LETTER = {
     **SCOPE.as_dict(),
     "partition_id": "0",
     "sequence_number": 16,
@@ -198,13 +198,13 @@ TARGETS = [
     Target(
         "dead-letter-lines",
         dead_letter_lines,
-        [b"\n".join(samples(LETTER, MARK, {**MARK, "discarded": "0123456789ab"}))],
+        [b"\n".join(samples(DEAD_LETTER, MARK, {**MARK, "discarded": "0123456789ab"}))],
     ),
     Target(
         "dead-letter-event",
         dead_letter_event,
         samples(
-            {f"dead-letter-{name.replace('_', '-')}": value for name, value in LETTER.items()},
+            {f"dead-letter-{name.replace('_', '-')}": value for name, value in DEAD_LETTER.items()},
             {f"dead-letter-{name}": value for name, value in MARK.items()},
         ),
     ),

@@ -17,15 +17,15 @@ from eventhub_checkpoints.cli.change import Execute
 from eventhub_checkpoints.cli.output import Json, print_json, print_table, working
 from eventhub_checkpoints.cli.peek import Through, cut, print_events, shown_time
 from eventhub_checkpoints.cli.target import NO_HUB, OPTIONS, Target, read_target, with_options
-from eventhub_checkpoints.dead_letters import DeadLetterFile, StoredLetter
+from eventhub_checkpoints.dead_letters import DeadLetterFile, StoredDeadLetter
 from eventhub_checkpoints.errors import ConfigurationError, HubUnavailableError, StoreError
 from eventhub_checkpoints.operations.dead_letters import (
+    DeadLetterSource,
     Discards,
-    HubLetters,
-    Letters,
+    HubDeadLetters,
     Selection,
     check_origin,
-    letter_by_id,
+    dead_letter_by_id,
 )
 from eventhub_checkpoints.operations.dead_letters import redrive as send_back
 from eventhub_checkpoints.operations.peek import PeekedEvent
@@ -33,7 +33,7 @@ from eventhub_checkpoints.receive.amqp.address import HubAddress
 from eventhub_checkpoints.stores.backends import SQL, scheme_of
 
 FORMS = (
-    "a file (letters.jsonl, file:///PATH), the URL of a SQL database (sqlite:///FILE, "
+    "a file (dead-letters.jsonl, file:///PATH), the URL of a SQL database (sqlite:///FILE, "
     "postgresql://...), or a hub (its connection string, NAMESPACE/HUB, or its name in the "
     "namespace of --hub)"
 )
@@ -45,27 +45,29 @@ Source = Annotated[
     typer.Option(
         "--from",
         "-f",
-        metavar="LETTERS",
+        metavar="SOURCE",
         envvar="EHCP_DEAD_LETTERS",
-        help="File, URL of a SQL database, or hub with the letters.",
+        help="File, URL of a SQL database, or hub with the dead letters.",
     ),
 ]
 Ids = Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Beginnings of ids.")]
 HUB = {name: OPTIONS[name] for name in ("hub", "credential", "timeout", "profile")}
 FILTERS: dict[str, Any] = {
     "group": Annotated[
-        str | None, typer.Option("--group", "-g", help="Only letters of this consumer group.")
+        str | None, typer.Option("--group", "-g", help="Only dead letters of this consumer group.")
     ],
     "partition": Annotated[
-        str | None, typer.Option("--partition", "-p", help="Only letters of this partition.")
+        str | None, typer.Option("--partition", "-p", help="Only dead letters of this partition.")
     ],
     "since": Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="Only letters that failed then or later; UTC."),
+        typer.Option(metavar="TIME", help="Only dead letters that failed then or later; UTC."),
     ],
     "error": Annotated[
         str | None,
-        typer.Option(metavar="TEXT", help="Only letters whose error has this in its type or text."),
+        typer.Option(
+            metavar="TEXT", help="Only dead letters whose error has this in its type or text."
+        ),
     ],
 }
 
@@ -77,7 +79,7 @@ def read_selection(
     return Selection(group, partition, None if since is None else parse_time(since), error)
 
 
-def on_letters(command: Any) -> Any:
+def on_dead_letters(command: Any) -> Any:
     """Give a command the options of `HUB` and `FILTERS`, as `target` and `selection`."""
     return with_options(on_hub(command), "selection", FILTERS, read_selection)
 
@@ -88,15 +90,19 @@ def on_hub(command: Any) -> Any:
 
 
 @contextmanager
-def open_letters(source: str | None, target: Target, through: str | None) -> Iterator[Letters]:
-    """Open the letters that an option names, and close them at the end.
+def open_source(
+    source: str | None, target: Target, through: str | None
+) -> Iterator[DeadLetterSource]:
+    """Open the dead letters that an option names, and close them at the end.
 
     Raises:
         ConfigurationError: none are named, or it is none of `FORMS`.
         MissingDriverError: the driver of the database is not installed.
     """
     if not source:
-        raise ConfigurationError(f"no letters: pass --from or set EHCP_DEAD_LETTERS to {FORMS}")
+        raise ConfigurationError(
+            f"no dead letters: pass --from or set EHCP_DEAD_LETTERS to {FORMS}"
+        )
     scheme, slashes, _ = source.partition("://")
     if slashes and scheme_of(source) in SQL.schemes:
         # Imported here: only a table needs SQLAlchemy.
@@ -109,7 +115,7 @@ def open_letters(source: str | None, target: Target, through: str | None) -> Ite
             yield table
     elif is_hub(source):
         hub = hub_of(source, target)
-        with HubLetters(hub, through=through, timeout=target.timeout) as found:
+        with HubDeadLetters(hub, through=through, timeout=target.timeout) as found:
             yield found
     elif slashes and scheme != "file":
         raise ConfigurationError(f"--from is {quoted(source)}; expected {FORMS}")
@@ -141,27 +147,27 @@ def hub_of(text: str, target: Target) -> HubAddress:
 
 
 @app.command("list")
-@on_letters
-def list_letters(
+@on_dead_letters
+def list_dead_letters(
     target: Target,
     selection: Selection,
     *,
     source: Source = None,
     is_redriven_included: Annotated[
-        bool, typer.Option("--all", help="Also letters that were redriven.")
+        bool, typer.Option("--all", help="Also dead letters that were redriven.")
     ] = False,
     through: Through = None,
     as_json: Json = False,
 ) -> None:
-    """List letters, oldest first."""
+    """List dead letters, oldest first."""
     selection = replace(selection, is_redriven_included=is_redriven_included)
-    with open_letters(source, target, through) as letters, working("reading"):
-        stored = letters.letters()
+    with open_source(source, target, through) as opened, working("reading"):
+        stored = opened.dead_letters()
     chosen = selection.choose(stored)
     if as_json:
         print_json([each.as_dict() for each in chosen])
         return
-    print_letters(chosen, shows_redriven=is_redriven_included)
+    print_dead_letters(chosen, shows_redriven=is_redriven_included)
     if not is_redriven_included:
         others = len(replace(selection, is_redriven_included=True).choose(stored)) - len(chosen)
         if others:
@@ -181,41 +187,41 @@ def show(
         bool, typer.Option("--body-only", help="Print the body only, as it is.")
     ] = False,
 ) -> None:
-    """Show a letter: where it came from, why, and the event."""
-    with open_letters(source, target, through) as letters, working("reading"):
-        stored = letter_by_id(letters.letters(), id_)
-    letter = stored.letter
+    """Show a dead letter: where it came from, why, and the event."""
+    with open_source(source, target, through) as opened, working("reading"):
+        stored = dead_letter_by_id(opened.dead_letters(), id_)
+    dead_letter = stored.dead_letter
     if body_only:
-        typer.echo(letter.body)
+        typer.echo(dead_letter.body)
         return
     if as_json:
         print_json(stored.as_dict())
         return
     fields = {
-        **letter.origin,
-        "error_message": cut(letter.error_message),
-        "partition_key": letter.partition_key,
-        **letter.amqp_properties,
+        **dead_letter.origin,
+        "error_message": cut(dead_letter.error_message),
+        "partition_key": dead_letter.partition_key,
+        **dead_letter.amqp_properties,
         "redriven_time": shown_time(stored.redriven_time),
         "redriven_to": stored.redriven_to,
     }
     print_table(["FIELD", "VALUE"], [*fields.items()])
     typer.echo()
     event = PeekedEvent(
-        letter.partition_id,
-        letter.sequence_number,
-        letter.offset,
-        letter.enqueued_time,
-        letter.partition_key,
-        letter.body,
-        {name: str(value) for name, value in letter.properties.items()},
+        dead_letter.partition_id,
+        dead_letter.sequence_number,
+        dead_letter.offset,
+        dead_letter.enqueued_time,
+        dead_letter.partition_key,
+        dead_letter.body,
+        {name: str(value) for name, value in dead_letter.properties.items()},
         {},
     )
-    print_events([event], f"partition {letter.partition_id} of {letter.scope}")
+    print_events([event], f"partition {dead_letter.partition_id} of {dead_letter.scope}")
 
 
 @app.command()
-@on_letters
+@on_dead_letters
 def redrive(
     target: Target,
     selection: Selection,
@@ -227,50 +233,50 @@ def redrive(
         typer.Option(metavar="HUB", help="Hub to send them to. [default: --hub, their own]"),
     ] = None,
     again: Annotated[
-        bool, typer.Option("--again", help="Also letters that were redriven before.")
+        bool, typer.Option("--again", help="Also dead letters that were redriven before.")
     ] = False,
     through: Through = None,
     execute: Execute = False,
     as_json: Json = False,
 ) -> None:
-    """Send letters to their hub, oldest first, and remember what was sent.
+    """Send dead letters to their hub, oldest first, and remember what was sent.
 
     All that were not redriven are sent, unless ids or options choose some. Every consumer group of
-    the hub receives them. If the command is killed after it has sent a letter and before this is
-    remembered, the letter is sent again by the next call.
+    the hub receives them. If the command is killed after it has sent a dead letter and before this
+    is remembered, the dead letter is sent again by the next call.
     """
     selection = replace(selection, ids=ids or (), is_redriven_included=again)
     hub = target.address if to is None else hub_of(to, target)
-    with open_letters(source, target, through) as letters:
+    with open_source(source, target, through) as opened:
         with working("reading"):
-            chosen = selection.choose(letters.letters())
+            chosen = selection.choose(opened.dead_letters())
         if to is None:
             check_origin(chosen, hub)
         for stored in chosen:
             if stored.redriven_time is not None and not again:
                 raise ConfigurationError(
-                    f"letter {stored.letter.id} was redriven to {stored.redriven_to} at "
+                    f"dead letter {stored.dead_letter.id} was redriven to {stored.redriven_to} at "
                     f"{shown_time(stored.redriven_time)}; pass --again to send it again"
                 )
         sent = 0
         if execute:
             try:
                 with working("sending"):
-                    for _ in send_back(letters, chosen, hub, timeout=target.timeout):
+                    for _ in send_back(opened, chosen, hub, timeout=target.timeout):
                         sent += 1
             except (HubUnavailableError, StoreError) as error:
-                done = f"{sent} of {len(chosen)} letters were redriven"
+                done = f"{sent} of {len(chosen)} dead letters were redriven"
                 raise type(error)(f"{done}: {error}") from error
     if as_json:
-        rows = [each.letter.as_dict() for each in chosen]
+        rows = [each.dead_letter.as_dict() for each in chosen]
         print_json({"executed": execute, "to": str(hub), "letters": rows})
         return
-    print_letters(chosen)
+    print_dead_letters(chosen)
     print_result(f"redriven to {hub}", chosen, executed=execute)
 
 
 @app.command()
-@on_letters
+@on_dead_letters
 def discard(
     target: Target,
     selection: Selection,
@@ -278,57 +284,61 @@ def discard(
     ids: Ids = None,
     source: Source = None,
     is_all: Annotated[
-        bool, typer.Option("--all", help="All letters, also those that were redriven.")
+        bool, typer.Option("--all", help="All dead letters, also those that were redriven.")
     ] = False,
     through: Through = None,
     execute: Execute = False,
     as_json: Json = False,
 ) -> None:
-    """Remove letters that ids or options choose; not from a hub, whose events expire."""
+    """Remove dead letters that ids or options choose; not from a hub, whose events expire."""
     selection = replace(selection, ids=ids or (), is_redriven_included=is_all)
     if selection.is_all and not is_all:
-        raise ConfigurationError("nothing is chosen: pass ids or filters, or --all for all letters")
-    with open_letters(source, target, through) as letters:
-        if not isinstance(letters, Discards):
+        raise ConfigurationError(
+            "nothing is chosen: pass ids or filters, or --all for all dead letters"
+        )
+    with open_source(source, target, through) as opened:
+        if not isinstance(opened, Discards):
             raise ConfigurationError(
-                f"{letters} is an event hub, a log of which no single event can be removed: its "
-                "letters expire with its retention"
+                f"{opened} is an event hub, a log of which no single event can be removed: its "
+                "dead letters expire with its retention"
             )
-        chosen = selection.choose(letters.letters())
+        chosen = selection.choose(opened.dead_letters())
         if execute:
-            letters.discard(chosen)
+            opened.discard(chosen)
     if as_json:
         rows = [each.as_dict() for each in chosen]
         print_json({"executed": execute, "letters": rows})
         return
-    print_letters(chosen)
+    print_dead_letters(chosen)
     print_result("discarded", chosen, executed=execute)
 
 
-def print_letters(letters: list[StoredLetter], *, shows_redriven: bool = False) -> None:
-    """Print letters as a table."""
+def print_dead_letters(
+    dead_letters: list[StoredDeadLetter], *, shows_redriven: bool = False
+) -> None:
+    """Print dead letters as a table."""
     headings = [">ID", ">FAILED", "GROUP", "PARTITION", ">NUMBER", "ERROR"]
     print_table(
         [*headings, *([">REDRIVEN"] if shows_redriven else [])],
         [
             (
-                stored.letter.id,
-                shown_time(stored.letter.time),
-                stored.letter.scope.consumer_group,
-                f"{stored.letter.scope.eventhub_name}/{stored.letter.partition_id}",
-                stored.letter.sequence_number,
-                cut(f"{stored.letter.error_type}: {stored.letter.error_message}"),
+                stored.dead_letter.id,
+                shown_time(stored.dead_letter.time),
+                stored.dead_letter.scope.consumer_group,
+                f"{stored.dead_letter.scope.eventhub_name}/{stored.dead_letter.partition_id}",
+                stored.dead_letter.sequence_number,
+                cut(f"{stored.dead_letter.error_type}: {stored.dead_letter.error_message}"),
                 *([shown_time(stored.redriven_time)] if shows_redriven else []),
             )
-            for stored in letters
+            for stored in dead_letters
         ],
     )
 
 
-def print_result(what: str, letters: list[StoredLetter], *, executed: bool) -> None:
-    """Print how many letters were changed, or would be."""
-    count = counted(len(letters), "letter")
-    if executed or not letters:
+def print_result(what: str, dead_letters: list[StoredDeadLetter], *, executed: bool) -> None:
+    """Print how many dead letters were changed, or would be."""
+    count = counted(len(dead_letters), "dead letter")
+    if executed or not dead_letters:
         typer.echo(f"{count} {what}")
     else:
         typer.echo(f"{count} would be {what}; pass --execute to do it")

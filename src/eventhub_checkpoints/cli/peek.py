@@ -11,7 +11,7 @@ from eventhub_checkpoints._shared.texts import printable
 from eventhub_checkpoints._shared.times import parse_time
 from eventhub_checkpoints.cli.output import Json, plain, print_json, print_table, working
 from eventhub_checkpoints.cli.target import Target, on_target
-from eventhub_checkpoints.dead_letters.letter import encoded_body
+from eventhub_checkpoints.dead_letters.dead_letter import encoded_body
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.operations.peek import PeekedEvent, positions_at
 from eventhub_checkpoints.operations.peek import peek as read_around

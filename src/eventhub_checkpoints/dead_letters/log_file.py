@@ -1,4 +1,4 @@
-"""File of dead letters: a log of lines of JSON, each a letter or a mark."""
+"""File of dead letters: a log of lines of JSON, each a dead letter or a mark."""
 
 import json
 import os
@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from eventhub_checkpoints._shared.foreign_json import parse_json
-from eventhub_checkpoints.dead_letters.letter import DeadLetter, Mark
+from eventhub_checkpoints.dead_letters.dead_letter import DeadLetter, Mark
 from eventhub_checkpoints.errors import ConfigurationError, StoreError
 
 MALFORMED = (ValueError, TypeError, LookupError, AttributeError)
-"""What reading something else than a letter or a mark raises."""
+"""What reading something else than a dead letter or a mark raises."""
 
 
 def append_line(path: Path, row: Mapping[str, Any]) -> None:
@@ -57,10 +57,10 @@ def sync_folder(folder: Path) -> None:
 
 
 def read_lines(path: Path) -> tuple[list[DeadLetter | Mark], list[int]]:
-    """Return the letters and marks of a file, and the numbers of lines that are neither.
+    """Return the dead letters and marks of a file, and the numbers of lines that are neither.
 
     Raises:
-        ConfigurationError: there is no such file, or it has lines and none of them is a letter.
+        ConfigurationError: the file does not exist, or all of its lines are something else.
         StoreError: it could not be read.
     """
     entries: list[DeadLetter | Mark] = []
@@ -84,7 +84,7 @@ def read_lines(path: Path) -> tuple[list[DeadLetter | Mark], list[int]]:
 
 
 def read_entry(row: Any) -> DeadLetter | Mark:
-    """Return the letter or the mark of a line.
+    """Return the dead letter or the mark of a line.
 
     Raises:
         ValueError, TypeError, LookupError, AttributeError: it is neither.

@@ -1,7 +1,7 @@
 """Dead letters in a file, a table or a hub: choose among them, and send them back.
 
-`DeadLetterFile` and `DeadLetterTable` have the methods of `Letters` and `Discards`; `HubLetters`
-reads what a `DeadLetterHub` has sent.
+`DeadLetterFile` and `DeadLetterTable` have the methods of `DeadLetterSource` and `Discards`;
+`HubDeadLetters` reads what a `DeadLetterHub` has sent.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,11 +16,11 @@ from azure.eventhub.exceptions import EventHubError
 
 from eventhub_checkpoints._shared.client import reason
 from eventhub_checkpoints._shared.secrets import masked, quoted
-from eventhub_checkpoints.dead_letters.letter import (
+from eventhub_checkpoints.dead_letters.dead_letter import (
     DeadLetter,
     Mark,
-    StoredLetter,
-    current_letters,
+    StoredDeadLetter,
+    current_dead_letters,
 )
 from eventhub_checkpoints.dead_letters.log_file import MALFORMED
 from eventhub_checkpoints.errors import (
@@ -41,26 +41,26 @@ READERS = 8
 """Partitions of a hub of dead letters that are read at a time."""
 
 
-class Letters(Protocol):
-    """Sink whose letters can be read."""
+class DeadLetterSource(Protocol):
+    """Sink whose dead letters can be read."""
 
-    def letters(self) -> list[StoredLetter]:
-        """Return the letters in the order of their times."""
+    def dead_letters(self) -> list[StoredDeadLetter]:
+        """Return the dead letters in the order of their times."""
 
-    def mark_redriven(self, stored: StoredLetter, hub: str) -> None:
-        """Record that a letter was sent to a hub."""
+    def mark_redriven(self, stored: StoredDeadLetter, hub: str) -> None:
+        """Record that a dead letter was sent to a hub."""
 
 
 @runtime_checkable
 class Discards(Protocol):
-    """Sink whose letters can be discarded."""
+    """Sink whose dead letters can be discarded."""
 
-    def discard(self, letters: Iterable[StoredLetter]) -> None:
-        """Remove letters."""
+    def discard(self, dead_letters: Iterable[StoredDeadLetter]) -> None:
+        """Remove dead letters."""
 
 
-class HubLetters:
-    """Letters that a `DeadLetterHub` has sent to a hub.
+class HubDeadLetters:
+    """Dead letters that a `DeadLetterHub` has sent to a hub.
 
     What was redriven is recorded by an event in the same hub: a checkpoint is a position, before
     which everything would count as redriven, in whatever selection it was.
@@ -87,17 +87,17 @@ class HubLetters:
     def __str__(self) -> str:
         return str(self._hub)
 
-    def letters(self) -> list[StoredLetter]:
-        """Return the retained letters in the order of their times; other events are left out.
+    def dead_letters(self) -> list[StoredDeadLetter]:
+        """Return the retained dead letters in the order of their times; other events are left out.
 
         Raises:
             ConfigurationError: there is no such hub, access is refused, or it has events and none
-                of them is a letter.
+                of them is a dead letter.
             HubUnavailableError: the hub did not answer in time, or refused the readers.
         """
         return through_some_group(self._hub, self._through, self._read)
 
-    def _read(self, hub: HubAddress) -> list[StoredLetter]:
+    def _read(self, hub: HubAddress) -> list[StoredDeadLetter]:
         partitions = [
             each
             for each in partition_properties(hub, timeout=self._timeout).values()
@@ -109,7 +109,7 @@ class HubLetters:
         entries = [entry for event in events if (entry := entry_of(event))]
         if events and not entries:
             raise ConfigurationError(f"{hub} holds no dead letters: none of its events is one")
-        return current_letters(entries)
+        return current_dead_letters(entries)
 
     def _events(self, hub: HubAddress, partition: PartitionProperties) -> list[EventData]:
         id_, end = partition.partition_id, partition.next_sequence_number
@@ -127,20 +127,20 @@ class HubLetters:
                 events += received
         return events
 
-    def mark_redriven(self, stored: StoredLetter, hub: str) -> None:
-        """Record that a letter was sent to a hub.
+    def mark_redriven(self, stored: StoredDeadLetter, hub: str) -> None:
+        """Record that a dead letter was sent to a hub.
 
         Raises:
             HubUnavailableError: the hub of dead letters did not accept the record.
         """
         if self._producer is None:
             self._producer = self._hub.open_producer()
-        mark = Mark.of(stored.letter, hub).to_event()
+        mark = Mark.of(stored.dead_letter, hub).to_event()
         send(self._producer, self._hub, mark, None, self._timeout)
 
 
 def entry_of(event: EventData) -> DeadLetter | Mark | None:
-    """Return the letter or the mark that an event is; None if it is neither."""
+    """Return the dead letter or the mark that an event is; None if it is neither."""
     for kind in (DeadLetter, Mark):
         with suppress(*MALFORMED):
             return kind.from_event(event)
@@ -149,16 +149,16 @@ def entry_of(event: EventData) -> DeadLetter | Mark | None:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Choice of letters; None and an empty sequence mean all.
+    """Choice of dead letters; None and an empty sequence mean all.
 
     Attributes:
         group: consumer group that could not process them, in any case.
         partition_id: of the hub that they come from.
         since: they failed then or later.
         error: part of the type or the message of the error, in any case.
-        ids: beginnings of ids, each of one letter.
-        is_redriven_included: whether letters that were redriven are chosen, too; those that `ids`
-            names always are.
+        ids: beginnings of ids, each of one dead letter.
+        is_redriven_included: whether dead letters that were redriven are chosen, too; those that
+            `ids` names always are.
     """
 
     group: str | None = None
@@ -173,91 +173,94 @@ class Selection:
         """Return whether nothing is excluded."""
         return replace(self, is_redriven_included=False) == Selection()
 
-    def choose(self, stored: Sequence[StoredLetter]) -> list[StoredLetter]:
-        """Return the chosen letters, in the same order.
+    def choose(self, stored: Sequence[StoredDeadLetter]) -> list[StoredDeadLetter]:
+        """Return the chosen dead letters, in the same order.
 
         Raises:
-            ConfigurationError: an id is that of no letter, or of several.
+            ConfigurationError: an id is that of no dead letter, or of several.
         """
         if self.ids:
-            named = {letter_by_id(stored, id_).letter.id for id_ in self.ids}
-            stored = [each for each in stored if each.letter.id in named]
+            named = {dead_letter_by_id(stored, id_).dead_letter.id for id_ in self.ids}
+            stored = [each for each in stored if each.dead_letter.id in named]
         return [each for each in stored if self._includes(each)]
 
-    def _includes(self, stored: StoredLetter) -> bool:
-        letter = stored.letter
-        error = f"{letter.error_type}: {letter.error_message}".lower()
+    def _includes(self, stored: StoredDeadLetter) -> bool:
+        dead_letter = stored.dead_letter
+        error = f"{dead_letter.error_type}: {dead_letter.error_message}".lower()
         return (
             (stored.redriven_time is None or self.is_redriven_included or bool(self.ids))
-            and (self.group is None or letter.scope.consumer_group.lower() == self.group.lower())
-            and (self.partition_id is None or letter.partition_id == self.partition_id)
-            and (self.since is None or letter.time >= self.since)
+            and (
+                self.group is None or dead_letter.scope.consumer_group.lower() == self.group.lower()
+            )
+            and (self.partition_id is None or dead_letter.partition_id == self.partition_id)
+            and (self.since is None or dead_letter.time >= self.since)
             and (self.error is None or self.error.lower() in error)
         )
 
 
-def letter_by_id(stored: Sequence[StoredLetter], id_: str) -> StoredLetter:
-    """Return the letter with an id, of which the beginning is enough.
+def dead_letter_by_id(stored: Sequence[StoredDeadLetter], id_: str) -> StoredDeadLetter:
+    """Return the dead letter with an id, of which the beginning is enough.
 
     Raises:
-        ConfigurationError: there is none, or several letters begin like this.
+        ConfigurationError: there is none, or several dead letters begin like this.
     """
-    matches = [each for each in stored if id_ and each.letter.id.startswith(id_.lower())]
+    matches = [each for each in stored if id_ and each.dead_letter.id.startswith(id_.lower())]
     if len(matches) != 1:
-        count = f"{len(matches)} letters have" if matches else "no letter has"
+        count = f"{len(matches)} dead letters have" if matches else "no dead letter has"
         raise ConfigurationError(f"{count} an id that begins with {quoted(id_)}")
     return matches[0]
 
 
-def check_origin(letters: Iterable[StoredLetter], hub: HubAddress) -> None:
-    """Check that letters come from a hub.
+def check_origin(dead_letters: Iterable[StoredDeadLetter], hub: HubAddress) -> None:
+    """Check that dead letters come from a hub.
 
     Raises:
         ConfigurationError: one comes from another hub.
     """
     own = hub.scope().folded
-    for stored in letters:
-        origin = stored.letter.scope
+    for stored in dead_letters:
+        origin = stored.dead_letter.scope
         if origin.folded[:2] != own[:2]:
             raise ConfigurationError(
-                f"letter {stored.letter.id} comes from {'/'.join(origin[:2])}, and --hub names "
-                f"{hub}; name its hub, or pass --to to send it elsewhere"
+                f"dead letter {stored.dead_letter.id} comes from {'/'.join(origin[:2])}, and --hub "
+                f"names {hub}; name its hub, or pass --to to send it elsewhere"
             )
 
 
 def redrive(
-    source: Letters,
-    letters: Iterable[StoredLetter],
+    source: DeadLetterSource,
+    dead_letters: Iterable[StoredDeadLetter],
     hub: HubAddress,
     *,
     timeout: float = OPERATION_TIMEOUT,
-) -> Iterator[StoredLetter]:
-    """Send letters to a hub and record each; yield each letter that is sent and recorded.
+) -> Iterator[StoredDeadLetter]:
+    """Send dead letters to a hub and record each; yield each dead letter that is sent and recorded.
 
     Each event keeps body, properties and partition key. Its origin and the error are in application
     properties that begin with `dead-letter-`. If the process is killed between sending and
-    recording, the letter is sent again by the next call.
+    recording, the dead letter is sent again by the next call.
 
     Args:
-        source: where the letters are.
-        letters: some of its letters.
+        source: where the dead letters are.
+        dead_letters: some of its dead letters.
         hub: where they are sent.
         timeout: seconds to send one of them.
 
     Raises:
-        HubUnavailableError: the hub did not accept a letter; those before it are sent and recorded.
-        StoreError: a letter was sent, and this could not be recorded.
+        HubUnavailableError: the hub did not accept a dead letter; those before it are sent and
+            recorded.
+        StoreError: a dead letter was sent, and this could not be recorded.
     """
     with hub.open_producer() as producer:
-        for stored in letters:
-            letter = replace(stored.letter, redrives=stored.letter.redrives + 1)
-            send(producer, hub, letter.to_event(), letter.partition_key, timeout)
+        for stored in dead_letters:
+            dead_letter = replace(stored.dead_letter, redrives=stored.dead_letter.redrives + 1)
+            send(producer, hub, dead_letter.to_event(), dead_letter.partition_key, timeout)
             try:
                 source.mark_redriven(stored, str(hub))
             except CheckpointStoreError as error:
                 raise StoreError(
-                    f"letter {letter.id} was sent to {hub}, but this could not be recorded, so "
-                    f"that the next redrive sends it again: {error}"
+                    f"dead letter {dead_letter.id} was sent to {hub}, but this could not be "
+                    f"recorded, so that the next redrive sends it again: {error}"
                 ) from error
             yield stored
 

@@ -36,7 +36,7 @@ from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT
 from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.sdk.consumer import EXPIRES_AFTER
 
-_LOGGER = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 INTERVAL = 15.0
 """Seconds between two polls."""
@@ -301,9 +301,9 @@ class Monitor:
             for status in statuses:
                 before = self._statuses[status.scope]
                 if status.error and status.error != before.error:
-                    _LOGGER.warning("%s is unknown: %s", status.scope, status.error)
+                    log.warning("%s is unknown: %s", status.scope, status.error)
                 elif before.failures and before.error and not status.error:
-                    _LOGGER.warning("%s is known again", status.scope)
+                    log.warning("%s is known again", status.scope)
                 self._statuses[status.scope] = status
                 self._read_at[status.scope] = time.monotonic()
             self._version += 1
@@ -396,7 +396,7 @@ class HubPoller:
             return times.add_to(sample, polled.hub, polled.through, seconds)
         except CheckpointStoreError as failure:
             self._read_again[scope] = time.monotonic() + READ_AGAIN
-            _LOGGER.warning("the lag of %s in seconds is unknown: %s", scope, failure)
+            log.warning("the lag of %s in seconds is unknown: %s", scope, failure)
             return with_seconds(sample, times.known)
 
 

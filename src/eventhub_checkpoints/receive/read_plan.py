@@ -20,7 +20,7 @@ from eventhub_checkpoints.receive.position import (
 from eventhub_checkpoints.receive.ranges import OffsetRange, ReadSettings
 from eventhub_checkpoints.records import Scope, whole_number
 
-_LOGGER = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 Properties = Mapping[str, PartitionProperties]
 """Properties of the partitions being read, by partition id."""
@@ -55,7 +55,7 @@ def report(loss: DataLossError, settings: ReadSettings) -> None:
     """Raise data loss, or log it and continue, as the settings say."""
     if settings.fail_on_data_loss:
         raise loss
-    _LOGGER.warning("%s", loss)
+    log.warning("%s", loss)
 
 
 GO_ON = "failOnDataLoss=false (without Spark ReadSettings(fail_on_data_loss=False))"

@@ -24,7 +24,7 @@ from eventhub_checkpoints.spark.hub import Hub, ask_partition_ids, scope_of
 from eventhub_checkpoints.spark.positions import EndingPositions, StartingPositions
 from eventhub_checkpoints.spark.validation import checked_scope, has_sync_method
 
-_LOGGER = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 Missing = (
     str
@@ -171,9 +171,9 @@ def _positions(
             message = without_checkpoints(scope, _list_scopes(store))
             if _lacks_position(partition_ids, missing):
                 raise ConfigurationError(message)
-            _LOGGER.warning("%s (its partitions begin at the positions of missing=)", message)
+            log.warning("%s (its partitions begin at the positions of missing=)", message)
     if unknown := sorted(stored.keys() - set(partition_ids)):
-        _LOGGER.warning("%s has checkpoints of partitions not in partition_ids: %s", scope, unknown)
+        log.warning("%s has checkpoints of partitions not in partition_ids: %s", scope, unknown)
     absent = ", ".join(partition for partition in partition_ids if partition not in stored)
     if absent and isinstance(missing, str) and missing == "error":
         named = quoted(str(scope), SHOWN_LENGTH)

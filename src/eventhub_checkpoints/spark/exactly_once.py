@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from eventhub_checkpoints.sql import SqlCheckpointStore
     from eventhub_checkpoints.stores.sql._sync.engine import Connection
 
-_LOGGER = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 TIMEOUT = 600.0
 
@@ -226,7 +226,7 @@ class ExactlyOnce:
                 wait = pause(attempt, deadline - time.monotonic(), random.random())
                 if wait is None or not may_succeed_later(self._store, error):
                     raise
-                _LOGGER.warning("batch %s of %s is retried: %s", batch_id, self._scope, error)
+                log.warning("batch %s of %s is retried: %s", batch_id, self._scope, error)
             time.sleep(wait)
             attempt += 1
 

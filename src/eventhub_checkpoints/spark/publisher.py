@@ -44,7 +44,7 @@ from eventhub_checkpoints.spark.validation import checked_scope, has_sync_method
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_LOGGER = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 PARTITIONS = 32
 """Maximum number of partitions of a hub in the Standard tier."""
@@ -132,7 +132,7 @@ class ForwardWriter:
         if partition in self._warned:
             return
         self._warned.add(partition)
-        _LOGGER.warning(
+        log.warning(
             "checkpoint %s of partition %s of %s is not published, because the store is at %s. If "
             "the query was rewound or the hub created again, reset the checkpoints and create a "
             "new publisher",
@@ -245,7 +245,7 @@ class BackgroundWriter:
         with self._changed:
             self.failures += 1
             if type(error) is not type(self._error):
-                _LOGGER.warning("checkpoints of %s wait for their store: %s", self._what, error)
+                log.warning("checkpoints of %s wait for their store: %s", self._what, error)
             self._error = error
             self._waiting[partition] = self._waiting.pop(partition)
             self._changed.notify_all()
@@ -451,4 +451,4 @@ class CheckpointPublisher:
             if error is None:
                 raise
             # An error of the block takes precedence over one of `close`.
-            _LOGGER.warning("%s", failure)
+            log.warning("%s", failure)

@@ -22,7 +22,7 @@ from eventhub_checkpoints.spark.validation import column_names, require_type
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_LOGGER = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 OBSERVED_COLUMNS = ("partition", "sequenceNumber", "offset")
 """With the connector's names."""
@@ -275,7 +275,7 @@ class QueryFollower:
                 self._report_lag(progress)
         except Exception as error:
             self.problem = error
-            _LOGGER.error("the progress of hub %s is not published: %s", self._hub, error)
+            log.error("the progress of hub %s is not published: %s", self._hub, error)
 
     def _last_events(self, progress: object) -> dict[str, LastEvent]:
         """Return the last committed events, with their offsets if observed."""
@@ -296,7 +296,7 @@ class QueryFollower:
         self.behind = behind
         figures = {"min": behind.min, "avg": behind.avg, "max": behind.max}
         tracing.behind_latest(tuple(self._scope), figures)
-        _LOGGER.info(
+        log.info(
             "query %s is behind the end of hub %s by %d (min), %.1f (avg) and %d (max) events of a "
             "partition",
             *(offsets.field(progress, "name") or offsets.field(progress, "id"), self._hub),
@@ -313,7 +313,7 @@ class QueryFollower:
             active = [] if self._session is None else list(self._session.streams.active)
         except Exception as error:
             # Without a session, nothing more will be reported.
-            _LOGGER.info("the session has ended: %s", error)
+            log.info("the session has ended: %s", error)
             return True
         is_reported = self._runs.wait_for_end([str(query.runId) for query in active], timeout)
         for query in active:
@@ -345,7 +345,7 @@ class QueryFollower:
             if getattr(self._session, "_jvm", None) is not None or not streams.active:
                 streams.removeListener(self._listener)
         except Exception as error:
-            _LOGGER.info("the listener could not be removed: %s", error)
+            log.info("the listener could not be removed: %s", error)
 
     def _is_followed(self, progress: object) -> bool:
         query_id, name = str(offsets.field(progress, "id")), offsets.field(progress, "name")
@@ -361,7 +361,7 @@ class QueryFollower:
             if offsets.field(progress, "numInputRows") and self._runs.reads_elsewhere(
                 query_id, where
             ):
-                _LOGGER.warning(
+                log.warning(
                     "query %s has read events, and none of its sources is hub %r in %r: its "
                     "progress is not published",
                     *(name or query_id, self._hub, self._scope.fully_qualified_namespace),

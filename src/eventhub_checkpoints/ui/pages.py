@@ -43,7 +43,7 @@ from eventhub_checkpoints.ui.readings import Readings
 from eventhub_checkpoints.ui.rewind import GOALS, numbers_of, partitions_of
 from eventhub_checkpoints.ui.trend import HEIGHT, WIDTH
 
-_LOGGER = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 HISTORY_ROWS = 50
 MOST_BYTES = 1_000_000
@@ -313,7 +313,7 @@ class Pages:
             status, message = 503, str(failure)
         else:
             # The message of an unknown error may quote a credential.
-            _LOGGER.error("%s failed: %s", request.url.path, masked(repr(failure)))
+            log.error("%s failed: %s", request.url.path, masked(repr(failure)))
             status, message = 500, "an error of this page; the log of ehcp ui has it"
         return self._page(request, "failure", status=status, message=message)
 

@@ -25,7 +25,7 @@ class BadEventError(Exception):
     """What a handler raises."""
 
 
-class Letters:
+class Storage:
     """A sink of one variant, and the option that names it to the commands."""
 
     def __init__(self, kind: str, site: Any, folder: Path, dead: LocalHub) -> None:
@@ -33,13 +33,13 @@ class Letters:
         self._finished = site.loop.finished
         self.sink: Any
         if kind == "file":
-            self.source = str(folder / "letters.jsonl")
+            self.source = str(folder / "dead-letters.jsonl")
             self.sink = module.DeadLetterFile(self.source)
         elif kind == "hub":
             self.source = dead.connection_string("dead")
             self.sink = module.DeadLetterHub.from_connection_string(self.source, retry_total=0)
         else:
-            self.source = f"sqlite:///{folder}/letters.db"
+            self.source = f"sqlite:///{folder}/dead-letters.db"
             self.sink = (aio_sql if site.is_aio else sql).DeadLetterTable(self.source)
             self._finished(self.sink.create())
 
@@ -56,27 +56,27 @@ def dead() -> Iterator[LocalHub]:
 
 def each_sink(*reasons: str) -> Any:
     """Run with each sink, and with what it says of a failure if that is asked for."""
-    names = ["variant", "letters", *(["reason"] if reasons else [])]
+    names = ["variant", "storage", *(["reason"] if reasons else [])]
     said = {kind: [each] for kind, each in zip(("file", "table", "hub"), reasons, strict=False)}
     rows = [
         pytest.param(*pair, *said.get(pair[1], []), marks=marks)
         for pairs, marks in ((PAIRS, []), (OTHERS, [pytest.mark.long]))
         for pair in pairs
     ]
-    return pytest.mark.parametrize(names, rows, indirect=["variant", "letters"])
+    return pytest.mark.parametrize(names, rows, indirect=["variant", "storage"])
 
 
 @pytest.fixture
-def letters(
+def storage(
     request: pytest.FixtureRequest, site: Any, tmp_path: Path, dead: LocalHub
-) -> Iterator[Letters]:
-    made = Letters(request.param, site, tmp_path, dead)
+) -> Iterator[Storage]:
+    made = Storage(request.param, site, tmp_path, dead)
     yield made
     made.close()
 
 
 def send(hub: LocalHub) -> None:
-    """Send an event with everything that a letter has to keep."""
+    """Send an event with everything that a dead letter has to keep."""
     event = EventData(b'{"order": 1}')
     event.properties = {**PROPERTIES, "at": {"TYPE": "LONG", "VALUE": PROPERTIES["at"]}}
     event.content_type, event.message_id = "application/json", "m-1"
@@ -85,10 +85,10 @@ def send(hub: LocalHub) -> None:
 
 
 def seen_in(event: Any) -> dict[str, Any]:
-    """What an event has besides the origin of the letter."""
-    letter = dead_letters.DeadLetter.of(Anywhere, event, BadEventError())
+    """What an event has besides the origin of the dead letter."""
+    dead_letter = dead_letters.DeadLetter.of(Anywhere, event, BadEventError())
     parts = "body", "properties", "amqp_properties", "partition_key"
-    return {name: getattr(letter, name) for name in parts}
+    return {name: getattr(dead_letter, name) for name in parts}
 
 
 class Anywhere:
@@ -99,8 +99,8 @@ class Anywhere:
 
 
 @each_sink()
-def test_a_letter_is_redriven_with_all_that_it_was(
-    site: Any, wait: Wait, letters: Letters, monkeypatch: pytest.MonkeyPatch
+def test_a_dead_letter_is_redriven_with_all_that_it_was(
+    site: Any, wait: Wait, storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store, is_mended, events = site.stage.store(), [], []
 
@@ -113,14 +113,14 @@ def test_a_letter_is_redriven_with_all_that_it_was(
     site.publish(2)
     send(site.hub)
     site.publish(2)
-    run = site.processor(store, attempts=1, on_poison=letters.sink, prefetch=1)
+    run = site.processor(store, attempts=1, on_poison=storage.sink, prefetch=1)
     run.deeds.steps["process_events"] = steps
     run.call("start")
     wait(lambda: site.row(store) == 4)
     assert run.processor.stopped == {}
     assert sorted(run.deeds.numbers(ENDED)) == [0, 1, 3, 4]
 
-    monkeypatch.setenv("EHCP_DEAD_LETTERS", letters.source)
+    monkeypatch.setenv("EHCP_DEAD_LETTERS", storage.source)
     monkeypatch.setenv("EHCP_HUB", site.hub.connection_string("orders"))
     [row] = ehcp_json("dead-letters", "list")
     assert (row["partition_id"], row["sequence_number"], row["body"]) == ("0", 2, '{"order": 1}')
@@ -142,9 +142,9 @@ def test_a_letter_is_redriven_with_all_that_it_was(
 
 
 @pytest.mark.parametrize("variant", ["sync"], indirect=True)
-@pytest.mark.parametrize("letters", ["file"], indirect=True)
+@pytest.mark.parametrize("storage", ["file"], indirect=True)
 def test_an_event_that_fails_again_after_a_redrive_counts_its_redrives(
-    site: Any, wait: Wait, letters: Letters, monkeypatch: pytest.MonkeyPatch
+    site: Any, wait: Wait, storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = site.stage.store()
 
@@ -153,11 +153,11 @@ def test_an_event_that_fails_again_after_a_redrive_counts_its_redrives(
         raise BadEventError
 
     site.publish(1)
-    run = site.processor(store, attempts=1, on_poison=letters.sink)
+    run = site.processor(store, attempts=1, on_poison=storage.sink)
     run.deeds.steps["process_events"] = steps
     run.call("start")
     wait(lambda: site.row(store) == 0)
-    monkeypatch.setenv("EHCP_DEAD_LETTERS", letters.source)
+    monkeypatch.setenv("EHCP_DEAD_LETTERS", storage.source)
     monkeypatch.setenv("EHCP_HUB", site.hub.connection_string("orders"))
     ehcp_json("dead-letters", "redrive", "--execute")
     wait(lambda: site.row(store) == 1)
@@ -171,12 +171,12 @@ def test_an_event_that_fails_again_after_a_redrive_counts_its_redrives(
     "a dead letter could not be sent to hub dead",
 )
 def test_a_sink_that_fails_stops_the_partition_before_the_event(
-    site: Any, wait: Wait, letters: Letters, dead: LocalHub, tmp_path: Path, reason: str
+    site: Any, wait: Wait, storage: Storage, dead: LocalHub, tmp_path: Path, reason: str
 ) -> None:
     store = site.stage.store()
     dead.delete("dead")
-    (tmp_path / "letters.db").unlink(missing_ok=True)
-    (tmp_path / "letters.jsonl").mkdir()
+    (tmp_path / "dead-letters.db").unlink(missing_ok=True)
+    (tmp_path / "dead-letters.jsonl").mkdir()
 
     def steps(one: Any, batch: list[Any]) -> Any:
         yield None
@@ -184,7 +184,7 @@ def test_a_sink_that_fails_stops_the_partition_before_the_event(
             raise BadEventError
 
     site.publish(3)
-    run = site.processor(store, attempts=1, on_poison=letters.sink)
+    run = site.processor(store, attempts=1, on_poison=storage.sink)
     run.deeds.steps["process_events"] = steps
     run.call("start")
     wait(lambda: run.processor.stopped and site.row(store) == 0)

@@ -147,7 +147,7 @@ def test_async_functions_are_refused_by_a_sync_processor(store: Any, kind: Any) 
             kind(partial, processor, store=store)
     with pytest.raises(ConfigurationError, match=r"^on_poison is async; expected a plain"):
         kind(partial, PartitionProcessor, store=store, on_poison=coroutine)
-    sink: Any = AioDeadLetterFile("letters.jsonl")
+    sink: Any = AioDeadLetterFile("dead-letters.jsonl")
     with pytest.raises(ConfigurationError, match=r"^on_poison is async; expected a plain"):
         kind(partial, PartitionProcessor, store=store, on_poison=sink)
 

@@ -28,25 +28,28 @@ def table(variant: Any, place: Any) -> Iterator[Any]:
     place.execute(f"DROP TABLE IF EXISTS {place.tables.dead_letters}")
 
 
-def test_a_letter_is_kept_marked_replaced_and_discarded(table: Any, variant: Any) -> None:
+def test_a_dead_letter_is_kept_marked_replaced_and_discarded(table: Any, variant: Any) -> None:
     with pytest.raises(StoreNotReadyError, match="create"):
-        variant.finished(table.letters())
+        variant.finished(table.dead_letters())
     variant.finished(table.create())
     variant.finished(table.create())
     # Longer than the column types that end at 64 KB, and a character that PostgreSQL refuses.
     event, error = EventData(b"x" * 100_000), ValueError("no\0price")
     variant.finished(table(CONTEXT, event, error))
-    [stored] = variant.finished(table.letters())
-    assert (stored.letter.body, stored.letter.error_message) == (b"x" * 100_000, "no\0price")
+    [stored] = variant.finished(table.dead_letters())
+    assert (stored.dead_letter.body, stored.dead_letter.error_message) == (
+        b"x" * 100_000,
+        "no\0price",
+    )
 
     variant.finished(table.mark_redriven(stored, "ns.example.net/orders"))
-    [redriven] = variant.finished(table.letters())
+    [redriven] = variant.finished(table.dead_letters())
     assert redriven.redriven_to == "ns.example.net/orders"
-    assert redriven.redriven_time >= stored.letter.time
+    assert redriven.redriven_time >= stored.dead_letter.time
 
     variant.finished(table(CONTEXT, event, ValueError("again")))
     variant.finished(table.discard([redriven]))
-    [again] = variant.finished(table.letters())
-    assert (again.letter.error_message, again.redriven_time) == ("again", None)
+    [again] = variant.finished(table.dead_letters())
+    assert (again.dead_letter.error_message, again.redriven_time) == ("again", None)
     variant.finished(table.discard([again]))
-    assert variant.finished(table.letters()) == []
+    assert variant.finished(table.dead_letters()) == []

@@ -20,7 +20,7 @@ from eventhub_checkpoints.operations.lag import oldest
 from eventhub_checkpoints.operations.monitor import Monitor, Status
 from eventhub_checkpoints.operations.scale import number_in
 
-_LOGGER = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 JSON = "application/json"
 IDLE_SECONDS = 30.0
@@ -173,9 +173,9 @@ class Server(ThreadingHTTPServer):
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Log an error instead of printing it; a client that goes away is not one."""
         if isinstance(sys.exception(), OSError):
-            _LOGGER.debug("a connection of %s has ended", client_address)
+            log.debug("a connection of %s has ended", client_address)
         else:
-            _LOGGER.exception("a request of %s failed", client_address)
+            log.exception("a request of %s failed", client_address)
 
     @property
     def url(self) -> str:
@@ -210,4 +210,4 @@ class Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:
         """Log a request at level DEBUG instead of printing it."""
-        _LOGGER.debug(format, *args)
+        log.debug(format, *args)

@@ -14,11 +14,11 @@ from eventhub_checkpoints._shared._async.client_check import ClosingContext
 from eventhub_checkpoints._shared._async.compat import in_thread
 from eventhub_checkpoints._shared.secrets import holds_secret, masked
 from eventhub_checkpoints._shared.settings import kind_of, name_of, require
-from eventhub_checkpoints.dead_letters.letter import (
+from eventhub_checkpoints.dead_letters.dead_letter import (
     DeadLetter,
     Mark,
-    StoredLetter,
-    current_letters,
+    StoredDeadLetter,
+    current_dead_letters,
 )
 from eventhub_checkpoints.dead_letters.log_file import append_line, read_lines
 from eventhub_checkpoints.errors import ConfigurationError, HubUnavailableError
@@ -29,11 +29,11 @@ log = logging.getLogger("eventhub_checkpoints")
 class DeadLetterFile:
     """Appends dead letters to a file of JSON lines.
 
-    Several processes of one machine may use the same file. A letter is on the disk when the call
-    returns.
+    Several processes of one machine may use the same file. When the call returns, the dead letter
+    is on the disk.
 
     Args:
-        path: the file; it is created with the first letter, readable by its owner only.
+        path: the file; it is created with the first dead letter, readable by its owner only.
 
     Raises:
         ConfigurationError: it is not a path of a file, or its folder does not exist.
@@ -58,13 +58,13 @@ class DeadLetterFile:
         Raises:
             StoreError: it could not be written.
         """
-        letter = DeadLetter.of(context, event, error)
-        await in_thread(append_line, self._path, letter.as_dict())
+        dead_letter = DeadLetter.of(context, event, error)
+        await in_thread(append_line, self._path, dead_letter.as_dict())
 
-    async def letters(self) -> list[StoredLetter]:
-        """Return the letters that are not discarded, in the order of their times.
+    async def dead_letters(self) -> list[StoredDeadLetter]:
+        """Return the dead letters that are not discarded, in the order of their times.
 
-        Lines that are no letters are logged.
+        Lines that are no dead letters are logged.
 
         Raises:
             ConfigurationError: there is no such file, or it holds something else.
@@ -73,25 +73,25 @@ class DeadLetterFile:
         entries, others = await in_thread(read_lines, self._path)
         if others:
             log.warning("%s: no dead letter in line %s", self._path, ", ".join(map(str, others)))
-        return current_letters(entries)
+        return current_dead_letters(entries)
 
-    async def mark_redriven(self, stored: StoredLetter, hub: str) -> None:
-        """Record that a letter was sent to a hub.
+    async def mark_redriven(self, stored: StoredDeadLetter, hub: str) -> None:
+        """Record that a dead letter was sent to a hub.
 
         Raises:
             StoreError: it could not be written.
         """
-        mark = Mark.of(stored.letter, hub)
+        mark = Mark.of(stored.dead_letter, hub)
         await in_thread(append_line, self._path, mark.as_dict())
 
-    async def discard(self, letters: Iterable[StoredLetter]) -> None:
-        """Hide letters: their lines stay in the file, which other processes may be appending to.
+    async def discard(self, dead_letters: Iterable[StoredDeadLetter]) -> None:
+        """Hide dead letters: their lines stay, as other processes may be appending to the file.
 
         Raises:
             StoreError: it could not be written.
         """
-        for stored in letters:
-            mark = Mark.of(stored.letter, None)
+        for stored in dead_letters:
+            mark = Mark.of(stored.dead_letter, None)
             await in_thread(append_line, self._path, mark.as_dict())
 
 
@@ -152,10 +152,10 @@ class DeadLetterHub(ClosingContext):
             HubUnavailableError: it could not be sent, for example because it is too large with
                 what is added.
         """
-        letter = DeadLetter.of(context, event, error)
+        dead_letter = DeadLetter.of(context, event, error)
         try:
             await self._client.send_batch(
-                [letter.to_event()], partition_key=letter.partition_key or None
+                [dead_letter.to_event()], partition_key=dead_letter.partition_key or None
             )
         except (EventHubError, ValueError, OSError) as failure:
             raise HubUnavailableError(

@@ -46,7 +46,7 @@ from eventhub_checkpoints.sdk.fallback import (
     report_fallback,
 )
 
-_LOGGER = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 
 class OnePartitionClient(EventHubConsumerClient):
@@ -394,7 +394,7 @@ class HubStream(Stream):
         """Open the public path; log the reason, as `report_fallback` does."""
         self._connection.has_stalled |= isinstance(error, StalledError)
         slow = "events are received through the client's public API, which is slower"
-        report_fallback(_LOGGER, error, "receiving", slow)
+        report_fallback(log, error, "receiving", slow)
         if isinstance(error, UnreadableFrameError):
             # The client may be unable to read the frame as well, and would not report that.
             self._unreadable = str(error)

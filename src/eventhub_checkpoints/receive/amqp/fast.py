@@ -23,7 +23,7 @@ from eventhub_checkpoints.sdk.fallback import FastPathError, StalledError, Unrea
 from eventhub_checkpoints.sdk.receiver import READ_SIZE, OfficialLink
 from eventhub_checkpoints.sdk.stall import Silence
 
-_LOGGER = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 
 GROWTH = 20
@@ -524,7 +524,7 @@ class FastStream(Stream):
         if pause is None:
             self._failure = error
             return
-        _LOGGER.info("partition %s is opened again after: %s", self._partition_id, error)
+        log.info("partition %s is opened again after: %s", self._partition_id, error)
         self._not_before = time.monotonic() + pause
 
     def _opened(self, deadline: float) -> LinkFrames | None:

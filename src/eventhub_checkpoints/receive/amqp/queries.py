@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from eventhub_checkpoints.receive.amqp.address import HubAddress
 
-_LOGGER = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 SLOW = (
     "the hub is queried through the client's public API, which takes a connection and 0.4 s for "
@@ -188,7 +188,7 @@ class ManagementQueries(HubQueries):
             except FastPathError as error:
                 self.close()
                 self._is_public = True
-                report_fallback(_LOGGER, error, "queries", SLOW)
+                report_fallback(log, error, "queries", SLOW)
         left = max(0.0, deadline - time.monotonic())
         return ask_public(self._address, partition_ids, left)
 

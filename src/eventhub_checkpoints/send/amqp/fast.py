@@ -29,7 +29,7 @@ from eventhub_checkpoints.send.amqp.transfers import (
 from eventhub_checkpoints.send.filling import Batch
 from eventhub_checkpoints.send.settings import SendSettings
 
-_LOGGER = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 SERVER_BUSY = "server-busy"
 PAUSE_WHEN_BUSY = 4.0
@@ -332,7 +332,7 @@ class FastOutlet(Outlet):
             pause = PAUSE_WHEN_BUSY
         elif not at_once:
             pause = self._pause(error, began)
-        _LOGGER.info("the hub is connected again after: %s", error)
+        log.info("the hub is connected again after: %s", error)
         self._busy_until = time.monotonic() + pause
 
     def _opened(self, until: float) -> OfficialSender | None:

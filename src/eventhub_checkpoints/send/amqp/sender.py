@@ -29,7 +29,7 @@ from eventhub_checkpoints.send.routing import partition_of
 from eventhub_checkpoints.send.sender import Sender
 from eventhub_checkpoints.send.settings import SendSettings
 
-_LOGGER = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 KEYS_REMEMBERED = 100_000
 
@@ -143,7 +143,7 @@ class HubSender(Sender):
         if self._is("fast"):
             raise error
         slow = "events are sent through the client's public API, which is slower"
-        report_fallback(_LOGGER, error, "sending", slow)
+        report_fallback(log, error, "sending", slow)
         if self._outlet is not None:
             self._accepted_before += self._outlet.accepted
             self._outlet.close()

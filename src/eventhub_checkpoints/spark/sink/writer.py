@@ -28,7 +28,7 @@ from eventhub_checkpoints.spark.sink.options import SinkOptions
 if TYPE_CHECKING:
     from pyspark.sql import Row
 
-_LOGGER = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 WriterCommitMessage = datasource.WriterCommitMessage
 QUERY, BATCH = "sql.streaming.queryId", "streaming.sql.batchId"
@@ -150,7 +150,7 @@ def log_sent(messages: Sequence[WriterCommitMessage | None]) -> None:
     """Log what was sent by a job that failed: a hub cannot take it back."""
     count = sum(each.count for each in messages if isinstance(each, SentEvents))
     if count:
-        _LOGGER.warning(
+        log.warning(
             "the job failed after %s events of finished tasks were sent; they are in the hub, and "
             "if the job is repeated they are sent again",
             f"{count:,}",

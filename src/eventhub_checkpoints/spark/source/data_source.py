@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from eventhub_checkpoints.spark.sink.writer import BatchWriter, StreamWriter
 
-_LOGGER = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 
 class EventHubSource(DataSource):
@@ -63,7 +63,7 @@ class EventHubSource(DataSource):
         check_columns(schema)
         options = SourceOptions.parse(self.options)
         if unused := sorted(options.names & set(STREAM_ONLY)):
-            _LOGGER.warning("%s: meant for streams, without effect on a batch", ", ".join(unused))
+            log.warning("%s: meant for streams, without effect on a batch", ", ".join(unused))
         return EventHubBatchReader(options)
 
     def streamReader(  # noqa: N802

@@ -53,7 +53,7 @@ except ImportError:
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_LOGGER = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 CONFIRM_AFTER = 1.0
 """Seconds before the second request that confirms that a hub was created again: a partition that
@@ -168,7 +168,7 @@ class EventHubStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         left = sum(number - end.next.get(key, number) for key, number in ends.items())
         if left > 0 and not self._has_warned:
             self._has_warned = True
-            _LOGGER.warning(
+            log.warning(
                 "the limits leave %d events of %s to later batches: with "
                 "trigger(availableNow=True), this version of Spark ends the query after the first "
                 "one. Remove the limits, start the query again, or use Spark 4.2",

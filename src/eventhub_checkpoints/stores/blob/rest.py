@@ -411,7 +411,7 @@ def is_traced() -> bool:
 
 
 _logging = HttpLoggingPolicy()
-_logger = logging.getLogger("azure.core.pipeline.policies.http_logging_policy")
+log = logging.getLogger("azure.core.pipeline.policies.http_logging_policy")
 
 
 class RequestLog:
@@ -425,7 +425,7 @@ class RequestLog:
     @classmethod
     def of(cls, request: Request) -> "RequestLog | None":
         """Log the request if its logger is enabled."""
-        return cls(request) if _logger.isEnabledFor(logging.INFO) else None
+        return cls(request) if log.isEnabledFor(logging.INFO) else None
 
     def end(self, response: Any) -> None:
         """Log the response."""

@@ -4,7 +4,7 @@
 - `tables`: names of the tables, and the migrations that create them.
 - `statements`: all statements, their parameters, and rows as records.
 - `dialect`: differences between databases; `postgresql`, `mysql`, `sqlite`: one file for each.
-- `letters`: statements for the table of dead letters.
+- `dead_letters`: statements for the table of dead letters.
 - `_async`, `_sync`: the `store`, its `database` with transactions, the `history` of checkpoints,
   `dead_letters`, and SQLAlchemy's `engine`.
 """

@@ -26,7 +26,7 @@ from eventhub_checkpoints.receive.read_plan import Missing, Where, without_check
 from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.stores._async.abilities import ListsScopes
 
-_LOGGER = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 
 def read_batches(
@@ -218,7 +218,7 @@ class Batches(ArrowExport, IterationGuard, ClosingContext):
             message = without_checkpoints(scope, await self._stored_scopes())
             if self._request.missing == "error":
                 raise ConfigurationError(message)
-            _LOGGER.warning("%s (its partitions begin at the position in start=)", message)
+            log.warning("%s (its partitions begin at the position in start=)", message)
         return {row["partition_id"]: row for row in rows}
 
     async def _stored_scopes(self) -> list[Scope] | None:

@@ -27,7 +27,7 @@ from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.registry import open_store
 from eventhub_checkpoints.stores._sync.abilities import ListsScopes
 
-_LOGGER = logging.getLogger(__name__)
+log = logging.getLogger(__name__)
 
 
 def read_batches(
@@ -217,7 +217,7 @@ class Batches(ArrowExport, IterationGuard, ClosingContext):
             message = without_checkpoints(scope, self._stored_scopes())
             if self._request.missing == "error":
                 raise ConfigurationError(message)
-            _LOGGER.warning("%s (its partitions begin at the position in start=)", message)
+            log.warning("%s (its partitions begin at the position in start=)", message)
         return {row["partition_id"]: row for row in rows}
 
     def _stored_scopes(self) -> list[Scope] | None:

@@ -11,12 +11,12 @@ from azure.eventhub import EventData, PartitionContext
 from eventhub_checkpoints._shared._sync.client_check import ClosingContext
 from eventhub_checkpoints._shared._sync.compat import uninterrupted
 from eventhub_checkpoints._shared.settings import StoreSettings, require_seconds
-from eventhub_checkpoints.dead_letters.letter import DeadLetter, StoredLetter, in_order
+from eventhub_checkpoints.dead_letters.dead_letter import DeadLetter, StoredDeadLetter, in_order
 from eventhub_checkpoints.errors import StoreNotReadyError
 from eventhub_checkpoints.stores.sql import url as urls
 from eventhub_checkpoints.stores.sql._sync.engine import Engine
 from eventhub_checkpoints.stores.sql._sync.store import SqlCheckpointStore
-from eventhub_checkpoints.stores.sql.letters import LetterStatements, values_of
+from eventhub_checkpoints.stores.sql.dead_letters import DeadLetterStatements, values_of
 
 T = TypeVar("T")
 
@@ -53,7 +53,7 @@ class DeadLetterTable(ClosingContext):
         settings: StoreSettings = {"operation_timeout": timeout, "write_timeout": timeout}
         if unreachable_timeout is not None:
             settings["unreachable_timeout"] = unreachable_timeout
-        self._store = DeadLetters(
+        self._store = DeadLetterDatabase(
             url_or_engine,
             namespace=namespace,
             schema=schema,
@@ -83,15 +83,15 @@ class DeadLetterTable(ClosingContext):
         values = values_of(DeadLetter.of(context, event, error))
         self._request(self._store.database.write, self._sql.record, values)
 
-    def letters(self) -> list[StoredLetter]:
-        """Return the letters in the order of their times.
+    def dead_letters(self) -> list[StoredDeadLetter]:
+        """Return the dead letters in the order of their times.
 
         Raises:
             StoreError: they could not be read.
         """
-        rows = self._request(self._store.database.rows, self._sql.letters, {})
+        rows = self._request(self._store.database.rows, self._sql.dead_letters, {})
         return in_order(
-            StoredLetter(
+            StoredDeadLetter(
                 DeadLetter.from_json(text),
                 None if redriven is None else datetime.fromtimestamp(redriven, UTC),
                 hub,
@@ -99,28 +99,28 @@ class DeadLetterTable(ClosingContext):
             for text, redriven, hub in rows
         )
 
-    def mark_redriven(self, stored: StoredLetter, hub: str) -> None:
-        """Record that a letter was sent to a hub, unless it has failed again since it was read.
+    def mark_redriven(self, stored: StoredDeadLetter, hub: str) -> None:
+        """Record that a dead letter was sent to a hub, unless its event has failed again.
 
         Raises:
             StoreError: it could not be stored.
         """
         values = {
-            "id": stored.letter.id,
-            "time": stored.letter.time.timestamp(),
+            "id": stored.dead_letter.id,
+            "time": stored.dead_letter.time.timestamp(),
             "redriven_time": time.time(),
             "redriven_to": hub,
         }
         self._request(self._store.database.write, (self._sql.mark,), values)
 
-    def discard(self, letters: Iterable[StoredLetter]) -> None:
-        """Delete letters, except those that have failed again since they were read.
+    def discard(self, dead_letters: Iterable[StoredDeadLetter]) -> None:
+        """Delete dead letters, except those that have failed again since they were read.
 
         Raises:
             StoreError: they could not be deleted.
         """
-        for stored in letters:
-            values = {"id": stored.letter.id, "time": stored.letter.time.timestamp()}
+        for stored in dead_letters:
+            values = {"id": stored.dead_letter.id, "time": stored.dead_letter.time.timestamp()}
             self._request(self._store.database.write, (self._sql.delete,), values)
 
     def close(self) -> None:
@@ -140,13 +140,13 @@ class DeadLetterTable(ClosingContext):
         return result
 
 
-class DeadLetters(SqlCheckpointStore):
+class DeadLetterDatabase(SqlCheckpointStore):
     """A database with another table, with the connections, retries and errors of a store."""
 
     def __init__(self, url_or_engine: str | Engine, **options: Any) -> None:
         super().__init__(url_or_engine, keep_history=False, **options)
         dialect = urls.DIALECTS[self.database.dialect]
-        self.statements = LetterStatements(self.database.tables, dialect)
+        self.statements = DeadLetterStatements(self.database.tables, dialect)
 
     def open(self) -> None:
         if self.creates:

@@ -4,12 +4,12 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from eventhub_checkpoints.dead_letters.letter import DeadLetter
+from eventhub_checkpoints.dead_letters.dead_letter import DeadLetter
 from eventhub_checkpoints.dead_letters.log_file import append_line
 from eventhub_checkpoints.records import Scope
 
 BEGAN = datetime(2026, 11, 23, 10, tzinfo=UTC)
-LETTER = DeadLetter(
+DEAD_LETTER = DeadLetter(
     Scope("ns.servicebus.windows.net", "orders", "billing"),
     "0",
     16,
@@ -24,11 +24,11 @@ LETTER = DeadLetter(
     BEGAN + timedelta(minutes=1),
 )
 EACH = 50
-"""Letters of a process."""
+"""Dead letters of a process."""
 
 
-def append_letters(path: Path, process: int) -> None:
-    """Append letters that are longer than a page."""
+def append_dead_letters(path: Path, process: int) -> None:
+    """Append dead letters that are longer than a page."""
     for number in range(EACH):
-        letter = replace(LETTER, partition_id=str(process), sequence_number=number)
-        append_line(path, replace(letter, body=b"x" * 5000).as_dict())
+        dead_letter = replace(DEAD_LETTER, partition_id=str(process), sequence_number=number)
+        append_line(path, replace(dead_letter, body=b"x" * 5000).as_dict())

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import text
 
-from eventhub_checkpoints.dead_letters.letter import DeadLetter
+from eventhub_checkpoints.dead_letters.dead_letter import DeadLetter
 from eventhub_checkpoints.stores.sql.tables import KEY_COLUMNS, Tables
 
 if TYPE_CHECKING:
@@ -12,15 +12,15 @@ if TYPE_CHECKING:
     from eventhub_checkpoints.stores.sql.statements import Write
 
 
-class LetterStatements:
+class DeadLetterStatements:
     """Statements for the table of dead letters.
 
     Attributes:
         table: its quoted name.
         create: creates it. The columns before `letter` are for queries of people; `letter` has
             everything, as JSON.
-        record: stores a letter; one of the same event that failed before is replaced.
-        mark, delete: of a letter that has not failed again since.
+        record: stores a dead letter; one of the same event that failed before is replaced.
+        mark, delete: of a dead letter that has not failed again since.
     """
 
     def __init__(self, tables: Tables, dialect: "Dialect") -> None:
@@ -41,7 +41,7 @@ class LetterStatements:
             "redriven_time = NULL, redriven_to = NULL WHERE id = :id"
         )
         self.record: Write = (update, insert, update)
-        self.letters = text(f"SELECT letter, redriven_time, redriven_to FROM {self.table}")
+        self.dead_letters = text(f"SELECT letter, redriven_time, redriven_to FROM {self.table}")
         here = "WHERE id = :id AND time = :time"
         self.mark = text(
             f"UPDATE {self.table} SET redriven_time = :redriven_time, redriven_to = :redriven_to "
@@ -50,15 +50,15 @@ class LetterStatements:
         self.delete = text(f"DELETE FROM {self.table} {here}")
 
 
-def values_of(letter: DeadLetter) -> dict[str, Any]:
-    """Return the parameters for a letter; PostgreSQL stores no NUL in a text."""
+def values_of(dead_letter: DeadLetter) -> dict[str, Any]:
+    """Return the parameters for a dead letter; PostgreSQL stores no NUL in a text."""
     return {
-        "id": letter.id,
-        **letter.scope.as_dict(),
-        "partition_id": letter.partition_id,
-        "sequence_number": letter.sequence_number,
-        "time": letter.time.timestamp(),
-        "error_type": letter.error_type,
-        "error_message": letter.error_message.replace("\0", "\\0"),
-        "letter": letter.to_json(),
+        "id": dead_letter.id,
+        **dead_letter.scope.as_dict(),
+        "partition_id": dead_letter.partition_id,
+        "sequence_number": dead_letter.sequence_number,
+        "time": dead_letter.time.timestamp(),
+        "error_type": dead_letter.error_type,
+        "error_message": dead_letter.error_message.replace("\0", "\\0"),
+        "letter": dead_letter.to_json(),
     }

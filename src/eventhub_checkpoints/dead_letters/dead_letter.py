@@ -71,7 +71,7 @@ class DeadLetter:
 
     @classmethod
     def of(cls, context: Any, event: EventData, error: BaseException) -> Self:
-        """Create a letter from the arguments of `on_poison`; its time is now."""
+        """Create a dead letter from the arguments of `on_poison`; its time is now."""
         scope = Scope(
             context.fully_qualified_namespace, context.eventhub_name, context.consumer_group
         )
@@ -107,7 +107,7 @@ class DeadLetter:
 
     @property
     def origin(self) -> dict[str, Any]:
-        """Return where the letter came from and why, under the names that the JSON has."""
+        """Return where the dead letter came from and why, under the names that the JSON has."""
         return {
             "id": self.id,
             **self.scope.as_dict(),
@@ -122,7 +122,7 @@ class DeadLetter:
         }
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the letter for JSON."""
+        """Return the dead letter for JSON."""
         body, encoding = encoded_body(self.body)
         return {
             **self.origin,
@@ -136,12 +136,12 @@ class DeadLetter:
         }
 
     def to_json(self) -> str:
-        """Return the letter as one line of JSON."""
+        """Return the dead letter as one line of JSON."""
         return json.dumps(self.as_dict())
 
     @classmethod
     def from_dict(cls, row: Mapping[str, Any]) -> Self:
-        """Create a letter from what `as_dict` returned.
+        """Create a dead letter from what `as_dict` returned.
 
         Raises:
             ValueError, TypeError, LookupError, AttributeError: it is something else.
@@ -167,7 +167,7 @@ class DeadLetter:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Create a letter from what `to_json` returned.
+        """Create a dead letter from what `to_json` returned.
 
         Raises:
             ValueError, TypeError, LookupError, AttributeError: it is something else.
@@ -191,12 +191,12 @@ class DeadLetter:
 
     @classmethod
     def from_event(cls, event: EventData) -> Self:
-        """Create a letter from an event of a hub of dead letters.
+        """Create a dead letter from an event of a hub of dead letters.
 
         Raises:
             ValueError, TypeError, LookupError, AttributeError: it is another event.
         """
-        letter = cls.from_dict(
+        dead_letter = cls.from_dict(
             {
                 "offset": None,
                 "enqueued_time": None,
@@ -209,7 +209,7 @@ class DeadLetter:
             }
         )
         return replace(
-            letter,
+            dead_letter,
             partition_key=text_of(event.partition_key),
             body=body_of(event),
             properties=own_properties(event),
@@ -219,28 +219,28 @@ class DeadLetter:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Record that a letter was redriven, or discarded.
+    """Record that a dead letter was redriven, or discarded.
 
     Attributes:
-        letter_id: which letter.
+        dead_letter_id: which dead letter.
         time: when. UTC.
         redriven_to: the hub that it was sent to; None: it was discarded.
     """
 
-    letter_id: str
+    dead_letter_id: str
     time: datetime
     redriven_to: str | None
 
     @classmethod
-    def of(cls, letter: DeadLetter, redriven_to: str | None) -> Self:
-        """Create the mark of a letter; its time is now, even if this machine's clock is behind."""
-        return cls(letter.id, max(datetime.now(UTC), letter.time), redriven_to)
+    def of(cls, dead_letter: DeadLetter, redriven_to: str | None) -> Self:
+        """Create a mark of now, or of the dead letter's time if this machine's clock is behind."""
+        return cls(dead_letter.id, max(datetime.now(UTC), dead_letter.time), redriven_to)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the mark for JSON."""
         if self.redriven_to is None:
-            return {"discarded": self.letter_id, "time": iso(self.time)}
-        return {"redriven": self.letter_id, "to": self.redriven_to, "time": iso(self.time)}
+            return {"discarded": self.dead_letter_id, "time": iso(self.time)}
+        return {"redriven": self.dead_letter_id, "to": self.redriven_to, "time": iso(self.time)}
 
     @classmethod
     def from_dict(cls, row: Mapping[str, Any]) -> Self:
@@ -271,56 +271,58 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredLetter:
+class StoredDeadLetter:
     """Dead letter in a sink, and whether it was sent back.
 
     Attributes:
-        letter: the letter.
+        dead_letter: the dead letter.
         redriven_time: when it was redriven; None: it was not, since it failed last.
         redriven_to: the hub that it was sent to.
     """
 
-    letter: DeadLetter
+    dead_letter: DeadLetter
     redriven_time: datetime | None = None
     redriven_to: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the letter for JSON."""
+        """Return the dead letter for JSON."""
         return {
-            **self.letter.as_dict(),
+            **self.dead_letter.as_dict(),
             "redriven_time": iso(self.redriven_time),
             "redriven_to": self.redriven_to,
         }
 
 
-def current_letters(entries: Iterable[DeadLetter | Mark]) -> list[StoredLetter]:
-    """Return the letters of a log of letters and marks, in the order of their times.
+def current_dead_letters(entries: Iterable[DeadLetter | Mark]) -> list[StoredDeadLetter]:
+    """Return the dead letters of a log of dead letters and marks, in the order of their times.
 
-    An event that is recorded again, after a crash or a reset of its group, is one letter. A mark
-    holds for the failures before it; the order of the log does not matter.
+    An event that is recorded again, after a crash or a reset of its group, is one dead letter. A
+    mark holds for the failures before it; the order of the log does not matter.
     """
-    letters: dict[str, DeadLetter] = {}
+    dead_letters: dict[str, DeadLetter] = {}
     marks: dict[str, Mark] = {}
     for entry in entries:
         if isinstance(entry, Mark):
-            known = marks.get(entry.letter_id)
+            known = marks.get(entry.dead_letter_id)
             if known is None or known.time <= entry.time:
-                marks[entry.letter_id] = entry
-        elif entry.id not in letters or letters[entry.id].time <= entry.time:
-            letters[entry.id] = entry
+                marks[entry.dead_letter_id] = entry
+        elif entry.id not in dead_letters or dead_letters[entry.id].time <= entry.time:
+            dead_letters[entry.id] = entry
     stored = []
-    for id_, letter in letters.items():
+    for id_, dead_letter in dead_letters.items():
         mark = marks.get(id_)
-        if mark is None or mark.time < letter.time:
-            stored.append(StoredLetter(letter))
+        if mark is None or mark.time < dead_letter.time:
+            stored.append(StoredDeadLetter(dead_letter))
         elif mark.redriven_to is not None:
-            stored.append(StoredLetter(letter, mark.time, mark.redriven_to))
+            stored.append(StoredDeadLetter(dead_letter, mark.time, mark.redriven_to))
     return in_order(stored)
 
 
-def in_order(stored: Iterable[StoredLetter]) -> list[StoredLetter]:
-    """Return letters in the order of their times, and of their events if these are equal."""
-    return sorted(stored, key=lambda each: (each.letter.time, each.letter.sequence_number))
+def in_order(stored: Iterable[StoredDeadLetter]) -> list[StoredDeadLetter]:
+    """Return dead letters in the order of their times, and of their events if these are equal."""
+    return sorted(
+        stored, key=lambda each: (each.dead_letter.time, each.dead_letter.sequence_number)
+    )
 
 
 def read_properties(event: EventData) -> dict[str, Any]:
