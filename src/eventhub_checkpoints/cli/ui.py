@@ -109,7 +109,7 @@ def polled_pages(
         (store, target.address.scope()) for store, target in zip(stores, targets, strict=True)
     ]
     chosen, others = groups_to_poll(requested)
-    of_target = {scope: targets[number] for number, scope in chosen}
+    of_target = {scope.folded: targets[number] for number, scope in chosen}
     polled = [
         PolledGroup(
             stores[number],
@@ -123,7 +123,7 @@ def polled_pages(
     ]
 
     def command(group: PolledGroup, name: str) -> Command:
-        return command_on(of_target[group.scope], group.store, name, execute=True)
+        return command_on(of_target[group.scope.folded], group.store, name, execute=True)
 
     monitor = Monitor(polled, interval=interval, hold=interval * (SAMPLES - 1))
     return Pages(
