@@ -6,7 +6,7 @@ from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.operations.groups import Group, release
 from eventhub_checkpoints.operations.recorded_change import GroupChange, Outcome
 
-STOP_CONSUMERS = "stop its consumers: they would store their rows again"
+STOP_BEFORE_DELETING = "stop its consumers: they would store their rows again"
 
 
 def delete_rows(
@@ -24,7 +24,7 @@ def delete_rows(
         StoreError: the store failed.
     """
     chosen = with_rows(change.group, partition_ids)
-    change.refuse_active(way_out=STOP_CONSUMERS)
+    change.refuse_active(way_out=STOP_BEFORE_DELETING)
     return chosen, change.store(dict.fromkeys(chosen))
 
 
