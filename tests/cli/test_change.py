@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from eventhub_checkpoints.cli import records
+from eventhub_checkpoints.cli.records import RecordFiles
 from eventhub_checkpoints.errors import CheckpointStoreError
+from eventhub_checkpoints.operations.journal import STARTED
 from operators import Site, ehcp, ehcp_json
 from waiting import LIMIT, eventually
 
@@ -279,8 +280,8 @@ def kill_in_the_middle(site: Site, folder: Path) -> None:
         "2": (19, site.offset(19)),
     }
     # The record names the store as the command did; here it is opened under its own name.
-    [record] = records.records()
-    assert record.state == records.STARTED
+    [record] = RecordFiles().records()
+    assert record.state == STARTED
     text = record.path.read_text().replace("fragile_store:fragile", site.url)
     record.path.write_text(text)
 
@@ -303,7 +304,7 @@ def test_what_was_killed_in_the_middle_is_finished_by_repeating_it(
     ehcp_json(*words)
     after = {"0": (11, site.offset(11)), "1": (9, "-1"), "2": (15, site.offset(15))}
     assert site.rows() == after, "nothing is shifted twice"
-    assert len([*records.records()]) == 1, "one record undoes both attempts"
+    assert len([*RecordFiles().records()]) == 1, "one record undoes both attempts"
     ehcp_json("undo", "--execute")
     assert site.rows() == before
     ehcp_json(*words)
@@ -375,7 +376,7 @@ def test_ownerships_of_the_dead_are_released_and_no_others(site: Site) -> None:
 
 def test_two_commands_do_not_change_a_group_at_the_same_time(site: Site) -> None:
     before = site.rows()
-    with records.locked(site.scope):
+    with RecordFiles().locked(site.scope):
         result = ehcp("reset", "--to-latest", "--execute")
     with pytest.raises(CheckpointStoreError, match="another ehcp changes the positions"):
         raise result.exception

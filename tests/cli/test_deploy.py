@@ -12,7 +12,7 @@ import yaml
 
 from eventhub_checkpoints.cli.serve.command import PORT
 from eventhub_checkpoints.cli.serve.metrics import GROUP, PARTITION, GroupCollector
-from eventhub_checkpoints.operations.monitor import Monitor, Watched
+from eventhub_checkpoints.operations.monitor import Monitor, PolledGroup
 from eventhub_checkpoints.operations.states import State
 from eventhub_checkpoints.receive import HubAddress
 
@@ -25,7 +25,7 @@ TEXT = "Endpoint=sb://ns.servicebus.windows.net/;SharedAccessKeyName=n;SharedAcc
 def metric_names() -> set[str]:
     """The names that a scrape shows, of counters with their suffix."""
     hub = HubAddress.from_connection_string(f"{TEXT};EntityPath=orders")
-    families = GroupCollector(Monitor([Watched(None, hub)]), 64).collect()
+    families = GroupCollector(Monitor([PolledGroup(None, hub)]), 64).collect()
     return {
         f"{family.name}_total" if family.type == "counter" else family.name for family in families
     }

@@ -598,7 +598,7 @@ class Saving:
 
 def test_the_rate_of_checkpoints_is_measured(admitted, monkeypatch) -> None:
     patient = admitted("blob")
-    monkeypatch.setattr("eventhub_checkpoints.operations.examination.time", Saving(patient))
+    monkeypatch.setattr("eventhub_checkpoints.operations.doctor.examination.time", Saving(patient))
     report = patient.report("--measure", "2", "--price", "1", "--budget", "1e6")
     assert report["cost"]["requests"]["checkpoints"] == 1.0  # a second
     assert (report["cost"]["price"], report["cost"]["source"]) == (1.0, "--price")

@@ -7,7 +7,7 @@ import pytest
 
 from eventhub_checkpoints import HandoverStore, open_store
 from eventhub_checkpoints.cli.serve.metrics import GroupCollector
-from eventhub_checkpoints.operations.monitor import Monitor, Watched
+from eventhub_checkpoints.operations.monitor import Monitor, PolledGroup
 from eventhub_checkpoints.receive import HubAddress
 from eventhub_checkpoints.records import HANDOVER_REQUESTS
 from operators import Site, ehcp, ehcp_json
@@ -66,7 +66,7 @@ def test_a_group_that_is_asked_for_a_partition_has_the_members_it_had(asked: Sit
 
 def test_neither_metrics_nor_pages_show_a_hand_over_request(asked: Site) -> None:
     hub = HubAddress.from_connection_string(asked.connection_string)
-    with Monitor([Watched(asked.store, hub)], interval=60) as monitor:
+    with Monitor([PolledGroup(asked.store, hub)], interval=60) as monitor:
         eventually(lambda: monitor.statuses[0].polls)
         families = list(GroupCollector(monitor, 64).collect())
     samples = [sample for family in families for sample in family.samples]

@@ -1,4 +1,4 @@
-"""Findings from facts that servers of tests do not show, and the reader on stores of others."""
+"""Findings from snapshots that servers of tests do not show, and the reader on stores of others."""
 
 from dataclasses import replace
 from typing import Any
@@ -17,7 +17,7 @@ from eventhub_checkpoints.errors import (
 )
 from eventhub_checkpoints.localhub import LocalHub
 from eventhub_checkpoints.operations import (
-    Facts,
+    GroupSnapshot,
     Limits,
     Severity,
     examine_group,
@@ -25,8 +25,9 @@ from eventhub_checkpoints.operations import (
     planned,
 )
 from eventhub_checkpoints.operations.cost import PRICES, SMALLEST_SERVER
-from eventhub_checkpoints.operations.doctor import cost, status
-from eventhub_checkpoints.operations.fixes import Action, Fix, carry_out, mended
+from eventhub_checkpoints.operations.doctor import status
+from eventhub_checkpoints.operations.doctor.fixes import Action, Fix, carry_out, mended
+from eventhub_checkpoints.operations.doctor.requests import cost
 from eventhub_checkpoints.operations.groups import Group, Owner
 from eventhub_checkpoints.receive import HubAddress, PartitionProperties
 from eventhub_checkpoints.records import Ownership, Scope
@@ -54,14 +55,16 @@ def properties(count: int, last: int = 19) -> dict[str, PartitionProperties]:
     }
 
 
-def codes(facts: Facts, limits: Limits | None = None) -> dict[str, Severity]:
-    return {finding.code: finding.severity for finding in findings(facts, limits)}
+def codes(snapshot: GroupSnapshot, limits: Limits | None = None) -> dict[str, Severity]:
+    return {finding.code: finding.severity for finding in findings(snapshot, limits)}
 
 
-SOUND = Facts(SCOPE, group=group({"0": "a", "1": "b"}, {"0": 19, "1": 3}), properties=properties(2))
+SOUND = GroupSnapshot(
+    SCOPE, group=group({"0": "a", "1": "b"}, {"0": 19, "1": 3}), properties=properties(2)
+)
 
 
-def test_nothing_is_found_in_sound_facts() -> None:
+def test_nothing_is_found_in_a_sound_snapshot() -> None:
     assert findings(SOUND) == []
     assert status([]) == 0
 
@@ -80,8 +83,8 @@ def test_nothing_is_found_in_sound_facts() -> None:
 def test_a_share_is_unfair_if_it_is_more_than_one_above_the_fair_one(members, is_unfair) -> None:
     owners = [f"member {at}" for at, count in enumerate(members) for _ in range(count)]
     owned = dict(zip(map(str, range(len(owners))), owners, strict=True))
-    facts = Facts(SCOPE, group=group(owned), properties=properties(len(owners)))
-    assert ("unfair_share" in codes(facts)) == is_unfair
+    snapshot = GroupSnapshot(SCOPE, group=group(owned), properties=properties(len(owners)))
+    assert ("unfair_share" in codes(snapshot)) == is_unfair
 
 
 @pytest.mark.parametrize(
@@ -108,9 +111,9 @@ def test_latency_is_compared_with_the_balancing_interval(seconds, severity) -> N
 
 
 def test_a_partition_of_no_hub_that_is_being_consumed_is_an_error() -> None:
-    facts = replace(SOUND, properties=properties(1))
-    assert codes(facts) == {"no_such_partition": Severity.ERROR}
-    assert planned(facts) == []
+    snapshot = replace(SOUND, properties=properties(1))
+    assert codes(snapshot) == {"no_such_partition": Severity.ERROR}
+    assert planned(snapshot) == []
 
 
 def test_errors_of_the_store_and_the_hub_have_codes() -> None:
@@ -119,22 +122,22 @@ def test_errors_of_the_store_and_the_hub_have_codes() -> None:
         "store": StoreUnavailableError("no answer"),
         "hub": HubUnavailableError("no answer"),
     }
-    found = findings(Facts(SCOPE, failures=failures))
+    found = findings(GroupSnapshot(SCOPE, failures=failures))
     assert [each.code for each in found] == ["store_failed", "store_unreachable", "hub_unreachable"]
     assert status(found) == 2
     del failures["probe"]
-    assert status(findings(Facts(SCOPE, failures=failures))) == 3
+    assert status(findings(GroupSnapshot(SCOPE, failures=failures))) == 3
 
 
 def test_a_warning_does_not_hide_that_something_could_not_be_examined() -> None:
-    facts = replace(SOUND, clock_skew=6.0, failures={"hub": HubUnavailableError("no answer")})
-    assert status(findings(facts)) == 3
+    snapshot = replace(SOUND, clock_skew=6.0, failures={"hub": HubUnavailableError("no answer")})
+    assert status(findings(snapshot)) == 3
 
 
 def test_evidence_names_ten_partitions_and_the_number_of_the_others() -> None:
     owners = {str(id_): "a" for id_ in range(0, 60, 2)}
-    facts = Facts(SCOPE, group=group(owners), properties=properties(60))
-    [finding] = findings(facts)
+    snapshot = GroupSnapshot(SCOPE, group=group(owners), properties=properties(60))
+    [finding] = findings(snapshot)
     assert finding.code == "unowned"
     assert "30 partitions" in finding.evidence
     assert finding.evidence.endswith("17, 19 and 20 more")
@@ -158,15 +161,15 @@ def test_only_another_live_owner_is_a_second_one(owner, age, is_second) -> None:
 
 
 def test_the_cost_on_blob_is_that_of_lists_claims_and_checkpoints() -> None:
-    facts = replace(SOUND, backend="blob", checkpoint_rate=1.0)
-    estimate = cost(facts, Limits())
+    snapshot = replace(SOUND, backend="blob", checkpoint_rate=1.0)
+    estimate = cost(snapshot, Limits())
     assert estimate is not None
     assert estimate.requests == {"lists": 2 / 33, "claims": 2 / 33, "checkpoints": 1.0}
     assert estimate.dollars == pytest.approx((1 + 4 / 33) * 262.8 * PRICES["blob"].dollars)
     assert estimate.dollars < SMALLEST_SERVER
-    assert codes(facts) == {}
-    assert codes(facts, Limits(budget=10)) == {"cost": Severity.WARNING}
-    assert codes(facts, Limits(price=1.0)) == {"cost": Severity.WARNING}
+    assert codes(snapshot) == {}
+    assert codes(snapshot, Limits(budget=10)) == {"cost": Severity.WARNING}
+    assert codes(snapshot, Limits(price=1.0)) == {"cost": Severity.WARNING}
     assert cost(SOUND, Limits()) is None
 
 
@@ -211,14 +214,14 @@ def begin(store: Any, scope: Scope, number: int = 3) -> None:
 def test_a_store_of_another_package_is_examined_as_far_as_it_shows(hub) -> None:
     store, address = FourMethods(), address_of(hub)
     begin(store, address.scope())
-    facts = examine_group(store, address)
-    assert findings(facts) == []
-    assert any("FourMethods does not show them" in sentence for sentence in facts.unchecked)
-    assert facts.claim_seconds is not None
+    snapshot = examine_group(store, address)
+    assert findings(snapshot) == []
+    assert any("FourMethods does not show them" in sentence for sentence in snapshot.unchecked)
+    assert snapshot.claim_seconds is not None
     elsewhere = {**address.scope().as_dict(), "partition_id": "9", "offset": "1"}
     store.update_checkpoint({**elsewhere, "sequence_number": 1})
-    facts = examine_group(store, address)
-    [(fix, changed)] = mended(store, address, facts)
+    snapshot = examine_group(store, address)
+    [(fix, changed)] = mended(store, address, snapshot)
     assert fix.action is Action.DELETE
     assert "nothing changed: FourMethods cannot delete rows" in changed
 
@@ -227,21 +230,21 @@ def test_the_official_blob_store_is_examined_too(hub, blob_container) -> None:
     text, name = blob_container.connection_string, blob_container.name
     with BlobCheckpointStore.from_connection_string(text, name) as store:
         begin(store, address_of(hub).scope())
-        facts = examine_group(store, address_of(hub))
-    assert findings(facts) == []
-    assert facts.backend == "blob"
+        snapshot = examine_group(store, address_of(hub))
+    assert findings(snapshot) == []
+    assert snapshot.backend == "blob"
 
 
 def test_a_fix_does_not_touch_what_a_consumer_has_claimed_meanwhile(hub) -> None:
     store, address = MemoryCheckpointStore(), address_of(hub)
     scope = address.scope()
     begin(store, scope)
-    facts = examine_group(store, address, Limits(expires_after=1e-9))
-    fixes = planned(facts)
+    snapshot = examine_group(store, address, Limits(expires_after=1e-9))
+    fixes = planned(snapshot)
     assert [fix.action for fix in fixes] == [Action.RELEASE, Action.RELEASE]
     [row] = [row for row in store.list_ownership(*scope) if row["partition_id"] == "0"]
     assert store.claim_ownership([{**row, "owner_id": "a newcomer"}])
-    changes = [changed for _, changed in mended(store, address, facts)]
+    changes = [changed for _, changed in mended(store, address, snapshot)]
     assert changes[0] == "partition 0: nothing released, another consumer has claimed it"
     assert changes[1].startswith("partition 1: released")
     owners = {row["partition_id"]: row["owner_id"] for row in store.list_ownership(*scope)}
@@ -252,13 +255,13 @@ def test_an_offset_is_not_added_over_a_later_checkpoint(hub) -> None:
     store, address = MemoryCheckpointStore(), address_of(hub)
     row = {**address.scope().as_dict(), "partition_id": "0"}
     store.update_checkpoint({**row, "sequence_number": 3, "offset": None})
-    facts = examine_group(store, address)
-    [fix] = planned(facts)
+    snapshot = examine_group(store, address)
+    [fix] = planned(snapshot)
     assert fix == Fix(Action.ADD_OFFSET, "0", "checkpoint 3 without offset")
     consumer = MemoryCheckpointStore(store.rows)
     consumer.update_checkpoint({**row, "sequence_number": 7, "offset": "later"})
     with pytest.raises(StaleCheckpointError):
-        carry_out(store, address, facts, fix)
+        carry_out(store, address, snapshot, fix)
     [stored_row] = consumer.list_checkpoints(*address.scope())
     assert (stored_row["sequence_number"], stored_row["offset"]) == (7, "later")
 
@@ -275,10 +278,10 @@ def test_a_group_that_does_not_exist_is_named() -> None:
     store = MemoryCheckpointStore()
     with LocalHub({"orders": 1}, consumer_groups=["one"]) as small:
         small.publish("orders", "0", [b"event"])
-        facts = examine_group(
+        snapshot = examine_group(
             store, HubAddress.from_connection_string(small.connection_string("orders"), "two")
         )
-    assert isinstance(facts.failures["consumer_group"], ConfigurationError)
+    assert isinstance(snapshot.failures["consumer_group"], ConfigurationError)
 
 
 def test_a_skew_of_the_stores_clock_is_measured(hub) -> None:

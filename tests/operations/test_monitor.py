@@ -14,7 +14,7 @@ from eventhub_checkpoints.errors import (
     StoreUnavailableError,
 )
 from eventhub_checkpoints.localhub import LocalHub
-from eventhub_checkpoints.operations.monitor import Monitor, Watched
+from eventhub_checkpoints.operations.monitor import Monitor, PolledGroup
 from eventhub_checkpoints.operations.states import State
 from eventhub_checkpoints.receive import HubAddress
 from eventhub_checkpoints.sql import SqlCheckpointStore
@@ -69,19 +69,19 @@ def store(tmp_path) -> Iterator[Store]:
 
 
 @pytest.fixture
-def watched(hub, store) -> Watched:
+def polled(hub, store) -> PolledGroup:
     CountingAddress.opened.clear()
     address = CountingAddress.from_connection_string(hub.connection_string("orders"))
-    return Watched(store, address, timeout=LIMIT)
+    return PolledGroup(store, address, timeout=LIMIT)
 
 
-def of_group(watched: Watched, name: str) -> Watched:
-    return replace(watched, hub=replace(watched.hub, consumer_group=name))
+def of_group(polled: PolledGroup, name: str) -> PolledGroup:
+    return replace(polled, hub=replace(polled.hub, consumer_group=name))
 
 
-def test_groups_of_a_hub_share_the_properties_of_its_partitions(watched, store) -> None:
-    other = of_group(watched, "other")
-    with Monitor([watched, other], interval=60) as monitor:
+def test_groups_of_a_hub_share_the_properties_of_its_partitions(polled, store) -> None:
+    other = of_group(polled, "other")
+    with Monitor([polled, other], interval=60) as monitor:
         eventually(lambda: all(status.polls == 1 for status in monitor.statuses))
         for _ in range(20):
             assert [status.newest.lag for status in monitor.statuses] == [20, 20]
@@ -89,8 +89,8 @@ def test_groups_of_a_hub_share_the_properties_of_its_partitions(watched, store) 
     assert store.lists == 2
 
 
-def test_the_first_unprocessed_event_is_read(watched) -> None:
-    with Monitor([replace(watched, reader=watched.hub)], interval=60) as monitor:
+def test_the_first_unprocessed_event_is_read(polled) -> None:
+    with Monitor([replace(polled, has_seconds=True)], interval=60) as monitor:
         eventually(lambda: monitor.statuses[0].polls)
         first, second = monitor.statuses[0].newest.partitions
     assert first.lag_seconds is not None
@@ -98,9 +98,9 @@ def test_the_first_unprocessed_event_is_read(watched) -> None:
     assert second.lag_seconds == 0
 
 
-def test_an_event_that_cannot_be_read_leaves_the_lag_in_events(hub, watched) -> None:
+def test_an_event_that_cannot_be_read_leaves_the_lag_in_events(hub, polled) -> None:
     # A receiver with an owner level, without a row in the store.
-    client = watched.hub.open_client()
+    client = polled.hub.open_client()
     receiving = threading.Thread(
         target=client.receive,
         args=(lambda _context, _event: None,),
@@ -109,7 +109,7 @@ def test_an_event_that_cannot_be_read_leaves_the_lag_in_events(hub, watched) -> 
     receiving.start()
     try:
         eventually(lambda: hub.receivers("orders"))
-        with Monitor([replace(watched, reader=watched.hub)], interval=60) as monitor:
+        with Monitor([replace(polled, has_seconds=True)], interval=60) as monitor:
             eventually(lambda: monitor.statuses[0].polls)
             newest = monitor.statuses[0].newest
     finally:
@@ -119,9 +119,9 @@ def test_an_event_that_cannot_be_read_leaves_the_lag_in_events(hub, watched) -> 
     assert newest.lag == 20
 
 
-def test_what_cannot_be_read_is_unknown_until_it_can(watched, store, caplog) -> None:
-    scope = watched.scope
-    with Monitor([watched], interval=0.1, fresh=LIMIT) as monitor:
+def test_what_cannot_be_read_is_unknown_until_it_can(polled, store, caplog) -> None:
+    scope = polled.scope
+    with Monitor([polled], interval=0.1, fresh=LIMIT) as monitor:
         eventually(lambda: not monitor.status(scope).error)
         store.failure = StoreUnavailableError("the store is away")
         eventually(lambda: monitor.status(scope).error)
@@ -142,17 +142,17 @@ def test_what_cannot_be_read_is_unknown_until_it_can(watched, store, caplog) -> 
     assert "is known again" in caplog.text
 
 
-def test_a_store_that_fails_does_not_hide_the_groups_of_another(watched, store, tmp_path) -> None:
+def test_a_store_that_fails_does_not_hide_the_groups_of_another(polled, store, tmp_path) -> None:
     store.failure = StoreUnavailableError("the store is away")
     with SqlCheckpointStore(f"sqlite:///{tmp_path}/other.db", create_tables=True) as other:
-        groups = [watched, replace(of_group(watched, "other"), store=other)]
+        groups = [polled, replace(of_group(polled, "other"), store=other)]
         with Monitor(groups, interval=60) as monitor:
             eventually(lambda: all(status.polls for status in monitor.statuses))
             assert [bool(status.error) for status in monitor.statuses] == [True, False]
 
 
-def test_a_poll_that_hangs_makes_the_last_sample_unknown(watched, store) -> None:
-    with Monitor([watched], interval=0.1, fresh=1.0) as monitor:
+def test_a_poll_that_hangs_makes_the_last_sample_unknown(polled, store) -> None:
+    with Monitor([polled], interval=0.1, fresh=1.0) as monitor:
         eventually(lambda: not monitor.statuses[0].error)
         store.gate = threading.Event()
         eventually(lambda: "the next one has not ended" in monitor.statuses[0].error)
@@ -160,38 +160,38 @@ def test_a_poll_that_hangs_makes_the_last_sample_unknown(watched, store) -> None
         eventually(lambda: not monitor.statuses[0].error)
 
 
-def test_a_store_that_hangs_is_unknown_after_the_timeout(watched, store, monkeypatch) -> None:
+def test_a_store_that_hangs_is_unknown_after_the_timeout(polled, store, monkeypatch) -> None:
     store.gate = threading.Event()
     # The same time limits the queries to the hub, which may be slower on a busy machine.
     monkeypatch.setattr(
         "eventhub_checkpoints.operations.monitor.partition_properties", lambda *_, **__: {}
     )
-    with Monitor([replace(watched, timeout=0.1)], interval=60) as monitor:
+    with Monitor([replace(polled, timeout=0.1)], interval=60) as monitor:
         eventually(lambda: monitor.statuses[0].polls)
         assert "the store gave no answer" in monitor.statuses[0].error
         store.gate.set()
 
 
-def test_before_the_first_poll_nothing_is_known(watched, store) -> None:
+def test_before_the_first_poll_nothing_is_known(polled, store) -> None:
     store.gate = threading.Event()
-    with Monitor([watched], interval=60) as monitor:
+    with Monitor([polled], interval=60) as monitor:
         with pytest.raises(CheckpointStoreError, match="it has not been read yet"):
-            monitor.status(watched.scope).demand()
+            monitor.status(polled.scope).demand()
         store.gate.set()
 
 
-def test_states_come_from_a_window_of_samples(watched, store) -> None:
-    row = {**watched.scope.as_dict(), "partition_id": "0"}
+def test_states_come_from_a_window_of_samples(polled, store) -> None:
+    row = {**polled.scope.as_dict(), "partition_id": "0"}
     store.update_checkpoint({**row, "offset": "4", "sequence_number": 4})
     store.claim_ownership([{**row, "owner_id": "me"}])
-    with Monitor([watched], interval=0.1) as monitor:
+    with Monitor([polled], interval=0.1) as monitor:
         eventually(lambda: monitor.statuses[0].polls)
         assert monitor.statuses[0].states["1"] is State.UNOWNED
         eventually(lambda: monitor.statuses[0].states["0"] is State.STOP)
 
 
-def test_a_waiting_reader_learns_of_a_poll_and_of_the_end(watched) -> None:
-    with Monitor([watched], interval=0.1) as monitor:
+def test_a_waiting_reader_learns_of_a_poll_and_of_the_end(polled) -> None:
+    with Monitor([polled], interval=0.1) as monitor:
         version = monitor.wait(-1, LIMIT)
         later = monitor.wait(version, LIMIT)
         assert later > version
@@ -201,10 +201,10 @@ def test_a_waiting_reader_learns_of_a_poll_and_of_the_end(watched) -> None:
     eventually(lambda: not monitor.is_alive)
 
 
-def test_groups_are_found_by_any_of_their_names(watched) -> None:
+def test_groups_are_found_by_any_of_their_names(polled) -> None:
     address = HubAddress.from_credential("NS.servicebus.windows.net", "Payments", SIGNATURE)
-    payments = replace(watched, hub=replace(address, consumer_group="Billing"))
-    monitor = Monitor([watched, of_group(watched, "other"), payments])
+    payments = replace(polled, hub=replace(address, consumer_group="Billing"))
+    monitor = Monitor([polled, of_group(polled, "other"), payments])
     assert len(monitor.find()) == 3
     assert len(monitor.find(eventhub="ORDERS")) == 2
     assert [scope.consumer_group for scope in monitor.find(consumer_group="OTHER")] == ["other"]
@@ -213,8 +213,8 @@ def test_groups_are_found_by_any_of_their_names(watched) -> None:
     assert monitor.find("ns", "orders") == []
 
 
-def test_a_group_that_is_named_twice_is_refused(watched) -> None:
+def test_a_group_that_is_named_twice_is_refused(polled) -> None:
     with pytest.raises(ConfigurationError, match="is named twice"):
-        Monitor([of_group(watched, "other"), of_group(watched, "OTHER")])
+        Monitor([of_group(polled, "other"), of_group(polled, "OTHER")])
     with pytest.raises(ConfigurationError, match="there is no group"):
         Monitor([])

@@ -3,12 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eventhub_checkpoints.operations.journal import positions_before
 from eventhub_checkpoints.operations.positions import Position
-from eventhub_checkpoints.operations.restore import (
-    UndoState,
-    plan_undo,
-    positions_before,
-)
+from eventhub_checkpoints.operations.restore import UndoState, plan_undo
 
 POSITIONS = st.dictionaries(
     st.sampled_from(["0", "1", "2"]), st.builds(Position, st.integers(-1, 3), st.just("640"))

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from eventhub_checkpoints.cli.records import records
+from eventhub_checkpoints.cli.records import RecordFiles
 from eventhub_checkpoints.operations.reset import START_OF_STREAM
 from operators import Site, ehcp
 from pages import Visitor, hidden_fields, opened, path_of, target
@@ -243,7 +243,7 @@ def test_a_rewind_stores_what_was_previewed_and_can_be_undone(
     assert answer.status_code == 200
     assert "Changed 2 partitions" in answer.text
     assert fresh_site.rows() == {**before, "0": last, "1": last}
-    assert next(records(fresh_site.scope)).command == "ui reset --to latest"
+    assert next(RecordFiles().records(fresh_site.scope)).command == "ui reset --to latest"
     assert ehcp("undo", "--execute").exit_code == 0
     assert fresh_site.rows() == before
 

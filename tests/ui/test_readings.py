@@ -9,7 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from eventhub_checkpoints.errors import CheckpointStoreError
-from eventhub_checkpoints.operations.doctor import Facts
+from eventhub_checkpoints.operations.doctor import GroupSnapshot
 from eventhub_checkpoints.ui.readings import MOST, Readings
 from eventhub_checkpoints.ui.server import LOCAL_NAMES
 from operators import Site
@@ -46,10 +46,10 @@ def test_examinations_that_hang_do_not_block_other_pages(
     begun = threading.Semaphore(0)
     release = threading.Event()
 
-    def hang(*_: Any, **__: Any) -> Facts:
+    def hang(*_: Any, **__: Any) -> GroupSnapshot:
         begun.release()
         release.wait()
-        return Facts(site.scope)
+        return GroupSnapshot(site.scope)
 
     monkeypatch.setattr("eventhub_checkpoints.ui.pages.examine_group", hang)
     path = f"{path_of(site.scope, 'findings')}?live=off"

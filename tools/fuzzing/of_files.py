@@ -11,9 +11,9 @@ from azure.eventhub import EventData
 from google.protobuf.message import DecodeError
 
 from eventhub_checkpoints._shared.times import parse_time
-from eventhub_checkpoints.cli.records import read_record
+from eventhub_checkpoints.cli.records import RecordFiles, read_record
 from eventhub_checkpoints.cli.serve.external_scaler import CLASSES
-from eventhub_checkpoints.cli.status import read_samples, write_samples
+from eventhub_checkpoints.cli.undo import record_for_json
 from eventhub_checkpoints.dead_letters.dead_letter import DeadLetter, Mark, current_dead_letters
 from eventhub_checkpoints.dead_letters.log_file import MALFORMED, read_lines
 from eventhub_checkpoints.errors import ConfigurationError
@@ -21,6 +21,7 @@ from eventhub_checkpoints.operations import positions, states
 from eventhub_checkpoints.operations.groups import in_order as in_numeric_order
 from eventhub_checkpoints.operations.lag import PartitionLag
 from eventhub_checkpoints.operations.reset import goal_of
+from eventhub_checkpoints.operations.samples import read_samples, write_samples
 from eventhub_checkpoints.operations.scale import number_in
 from eventhub_checkpoints.processing.start_position import beyond
 from eventhub_checkpoints.receive.position import EventPosition, after
@@ -92,8 +93,8 @@ def change_record(data: bytes) -> None:
 
     def read(path: Path) -> None:
         found = read_record(path)
-        json.dumps(found.as_json())
-        found.save()
+        json.dumps(record_for_json(found))
+        RecordFiles().save(found)
         again = read_record(path)
         require_equal(dict(again.former) == dict(found.former), True)
         require_equal(dict(again.written) == dict(found.written), True)
@@ -105,11 +106,11 @@ def state_file(data: bytes) -> None:
     """Read the samples of `ehcp check`, judge them and write them."""
 
     def read(path: Path) -> None:
-        found = read_samples(path, SCOPE)
+        found = read_samples(path, "file", SCOPE)
         if found:
             states.states(found)
-            write_samples(path, found)
-            require_equal(read_samples(path, SCOPE), found)
+            write_samples(path, "file", found)
+            require_equal(read_samples(path, "file", SCOPE), found)
 
     in_file(read, data)
 

@@ -1,12 +1,14 @@
 """The command `eventhub-checkpoints`, short alias `ehcp`; needs the extra `cli`.
 
+Its modules read options and print results; what is done, `operations` decides.
+
 - `app`: the application, with `ehcp conform`. `demo`: `ehcp demo`.
 - `target`: the store, hub and group that a command works on. `durations`: options that are one.
   `output`: tables and JSON.
 - `status`: the commands that only read. `peek`: those that look at events. `history`: earlier
   checkpoints.
 - `reset`, `undo`, `delete` and `exchange` (files of positions, and copies) change positions, with
-  what they share in `change`, and `records` for `undo`.
+  what they share in `change`, and their journal in `records`.
 - `dead_letters`: events that could not be processed.
 - `doctor`: findings about a group. `serve`: lag for Prometheus and KEDA. `ui`: a page in the
   browser.

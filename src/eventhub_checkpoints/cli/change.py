@@ -1,26 +1,19 @@
-"""Shared parts of the commands that change positions: options, the recorded change, and output."""
+"""Shared parts of the commands that change positions: options, the command, and output."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
+from azure.eventhub import CheckpointStore
 from rich.progress import Progress
 
 from eventhub_checkpoints.cli.durations import duration_option
 from eventhub_checkpoints.cli.output import error_console
-from eventhub_checkpoints.cli.records import STARTED, Record, finished, new_record
+from eventhub_checkpoints.cli.records import RecordFiles
 from eventhub_checkpoints.cli.target import Target
-from eventhub_checkpoints.operations.change import (
-    Force,
-    GroupActiveError,
-    Targets,
-    change_positions,
-)
-from eventhub_checkpoints.operations.groups import Group
-from eventhub_checkpoints.operations.positions import Position
-from eventhub_checkpoints.operations.restore import positions_before
+from eventhub_checkpoints.operations.change import HOLD, GroupActiveError
+from eventhub_checkpoints.operations.recorded_change import Command, Outcome
 from eventhub_checkpoints.receive.position import checked_partitions
 from eventhub_checkpoints.registry import shown
 
@@ -71,61 +64,50 @@ def words(name: str, **options: Any) -> str:
     return " ".join([name, *shown_options])
 
 
-def change_group(
-    store: Any,
+def command_on(
     target: Target,
-    found: Group,
-    command: str,
-    targets: Targets,
+    store: CheckpointStore,
+    name: str,
     *,
-    force: bool,
-    hold: float,
-    previous: Record | None = None,
-) -> tuple[Record, int]:
-    """Store positions of a group, with a record for `ehcp undo`.
+    execute: bool,
+    force: bool = False,
+    hold: float = HOLD,
+) -> Command:
+    """Return a command that changes positions, for the operator's terminal and journal.
 
     Args:
-        store: the store.
         target: names the store, and the time for taking partitions.
-        found: the group, which must not be active unless `force`.
-        command: for the record.
-        targets: what to store.
+        store: the store.
+        name: for the record.
+        execute: change something; otherwise only plan.
         force: take partitions from running consumers.
         hold: seconds for which they are held.
-        previous: record of the same command, if that was interrupted; it is continued.
-
-    Returns:
-        The record, and the number of late checkpoints that were overwritten.
     """
-    scope = found.scope
-    record = previous or new_record(scope, command, store_name(target))
-    forced = None
-    if found.members:
-        # Without --force, only claims of the interrupted command are left, and are released.
-        forced = Force(record.owner, hold if force else 0.0, target.timeout)
 
-    def keep(present: Mapping[str, Position]) -> None:
-        nonlocal record
-        before = {**present, **positions_before(record.former, record.written, present)}
-        ids = record.partition_ids | {*targets}
-        record = replace(
-            record,
-            former={id_: each for id_ in ids if (each := before.get(id_)) is not None},
-            written={**record.written, **{id_: each for id_, each in targets.items() if each}},
-            state=STARTED,
-        )
-        record.save()
+    @contextmanager
+    def progress(partitions: int) -> Iterator[Callable[[str], None]]:
+        terminal = error_console()
+        with Progress(console=terminal, transient=True, disable=not terminal.is_terminal) as bar:
+            task = bar.add_task("changing", total=partitions)
 
-    terminal = error_console()
-    with Progress(console=terminal, transient=True, disable=not terminal.is_terminal) as bar:
-        task = bar.add_task("changing", total=len(targets))
+            def step(partition_id: str) -> None:
+                text = f"partition {partition_id}" if partition_id else f"holding for {hold:g} s"
+                bar.update(task, advance=1 if partition_id else 0, description=text)
 
-        def step(partition_id: str) -> None:
-            name = f"partition {partition_id}" if partition_id else f"holding for {hold:g} s"
-            bar.update(task, advance=1 if partition_id else 0, description=name)
+            yield step
 
-        late = change_positions(store, scope, targets, keep=keep, force=forced, progress=step)
-    return finished(record), late
+    return Command(
+        name=name,
+        store=store,
+        store_name=store_name(target),
+        journal=RecordFiles(),
+        executes=execute,
+        force=force,
+        hold=hold,
+        expires_after=target.expires_after,
+        timeout=target.timeout,
+        progress=progress,
+    )
 
 
 def store_name(target: Target) -> str:
@@ -133,24 +115,24 @@ def store_name(target: Target) -> str:
     return "" if target.store is None else shown(target.store)
 
 
-def print_outcome(outcome: tuple[Record, int] | None, *, anything: bool = True) -> None:
+def print_outcome(outcome: Outcome | None, *, anything: bool = True) -> None:
     """Print what a command has done, and how to undo it."""
     if not anything:
         typer.echo("nothing to change")
     elif outcome is None:
         typer.echo(DRY_RUN)
     else:
-        record, late = outcome
-        if late:
-            typer.echo(f"{late} late checkpoints of running consumers were overwritten")
+        if outcome.late:
+            typer.echo(f"{outcome.late} late checkpoints of running consumers were overwritten")
+        record = outcome.record
         way = f"ehcp undo {record.path}" if record.is_undo else "ehcp undo"
         typer.echo(f"done; {way} restores the positions before")
 
 
-def outcome_for_json(outcome: tuple[Record, int] | None) -> dict[str, Any]:
+def outcome_for_json(outcome: Outcome | None) -> dict[str, Any]:
     """Return what a command has done for JSON."""
     return {
         "executed": outcome is not None,
-        "record": str(outcome[0].path) if outcome else None,
-        "late_checkpoints": outcome[1] if outcome else 0,
+        "record": str(outcome.record.path) if outcome else None,
+        "late_checkpoints": outcome.late if outcome else 0,
     }

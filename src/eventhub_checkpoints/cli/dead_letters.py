@@ -21,12 +21,12 @@ from eventhub_checkpoints.dead_letters import DeadLetterFile, StoredDeadLetter
 from eventhub_checkpoints.errors import ConfigurationError, HubUnavailableError, StoreError
 from eventhub_checkpoints.operations.dead_letters import (
     DeadLetterSource,
-    Discards,
     HubDeadLetters,
     Selection,
-    check_origin,
     dead_letter_by_id,
+    to_redrive,
 )
+from eventhub_checkpoints.operations.dead_letters import discard as discard_chosen
 from eventhub_checkpoints.operations.dead_letters import redrive as send_back
 from eventhub_checkpoints.operations.peek import PeekedEvent
 from eventhub_checkpoints.receive.amqp.address import HubAddress
@@ -249,15 +249,7 @@ def redrive(
     hub = target.address if to is None else hub_of(to, target)
     with open_source(source, target, through) as opened:
         with working("reading"):
-            chosen = selection.choose(opened.dead_letters())
-        if to is None:
-            check_origin(chosen, hub)
-        for stored in chosen:
-            if stored.redriven_time is not None and not again:
-                raise ConfigurationError(
-                    f"dead letter {stored.dead_letter.id} was redriven to {stored.redriven_to} at "
-                    f"{shown_time(stored.redriven_time)}; pass --again to send it again"
-                )
+            chosen = to_redrive(opened, selection, hub, is_elsewhere=to is not None)
         sent = 0
         if execute:
             try:
@@ -297,14 +289,7 @@ def discard(
             "nothing is chosen: pass ids or filters, or --all for all dead letters"
         )
     with open_source(source, target, through) as opened:
-        if not isinstance(opened, Discards):
-            raise ConfigurationError(
-                f"{opened} is an event hub, a log of which no single event can be removed: its "
-                "dead letters expire with its retention"
-            )
-        chosen = selection.choose(opened.dead_letters())
-        if execute:
-            opened.discard(chosen)
+        chosen = discard_chosen(opened, selection, executes=execute)
     if as_json:
         rows = [each.as_dict() for each in chosen]
         print_json({"executed": execute, "letters": rows})

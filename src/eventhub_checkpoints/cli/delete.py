@@ -1,7 +1,5 @@
 """`ehcp delete`: delete the rows of a group, or release the ownerships of dead consumers."""
 
-from collections.abc import Sequence
-from contextlib import nullcontext
 from typing import Annotated, Any
 
 import typer
@@ -10,7 +8,7 @@ from eventhub_checkpoints._shared.texts import duration
 from eventhub_checkpoints.cli.change import (
     Execute,
     Partitions,
-    change_group,
+    command_on,
     outcome_for_json,
     partition_list,
     print_outcome,
@@ -18,12 +16,10 @@ from eventhub_checkpoints.cli.change import (
     words,
 )
 from eventhub_checkpoints.cli.output import Json, print_json, print_table
-from eventhub_checkpoints.cli.records import Record, locked
 from eventhub_checkpoints.cli.target import Target, on_target
-from eventhub_checkpoints.errors import ConfigurationError
-from eventhub_checkpoints.operations.change import refuse_active
-from eventhub_checkpoints.operations.groups import Group, group
-from eventhub_checkpoints.records import RELEASED, Scope
+from eventhub_checkpoints.operations.delete import delete_rows, release_dead
+from eventhub_checkpoints.operations.groups import Group
+from eventhub_checkpoints.operations.recorded_change import Outcome, changing
 
 
 @on_target
@@ -46,26 +42,16 @@ def delete(
     ownerships that expired are released, so that consumers need not wait; others stay.
     """
     scope, ids = target.scope, partition_list(partitions)
-    with target.open_store() as store, refusals(), locked(scope) if execute else nullcontext():
-        found = group(store, scope, expires_after=target.expires_after)
-        chosen = [id_ for id_ in found.partition_ids if id_ in ids or not ids]
-        if absent := [id_ for id_ in ids if id_ not in chosen]:
-            raise ConfigurationError(f"{scope} has no row of partition {', '.join(absent)}")
-        outcome: tuple[Record, int] | None = None
-        if owners:
-            owned = found.ownerships
-            chosen = [id_ for id_ in chosen if id_ in owned and owned[id_].is_dead]
-            if execute:
-                release(store, scope, chosen)
-        else:
-            refuse_active(found, way_out="stop its consumers: they would store their rows again")
-            if execute and chosen:
-                command = words("delete", partitions=",".join(ids) or None)
-                nothing = dict.fromkeys(chosen)
-                outcome = change_group(
-                    store, target, found, command, nothing, force=False, hold=0.0
-                )
-    rows = [deletion_for_json(found, id_) for id_ in chosen]
+    name = words("delete", partitions=",".join(ids) or None)
+    outcome: Outcome | None = None
+    with target.open_store() as store, refusals():
+        command = command_on(target, store, name, execute=execute)
+        with changing(command, scope) as change:
+            if owners:
+                chosen = release_dead(change, ids)
+            else:
+                chosen, outcome = delete_rows(change, ids)
+    rows = [deletion_for_json(change.group, id_) for id_ in chosen]
     if as_json:
         print_json(
             {
@@ -95,18 +81,10 @@ def delete(
     print_outcome(outcome, anything=bool(chosen))
 
 
-def release(store: Any, scope: Scope, partition_ids: Sequence[str]) -> None:
-    """Release partitions; one that was claimed meanwhile keeps its owner, as its etag changed."""
-    rows = {row["partition_id"]: row for row in store.list_ownership(*scope)}
-    store.claim_ownership(
-        [{**rows[id_], "owner_id": RELEASED} for id_ in partition_ids if id_ in rows]
-    )
-
-
-def deletion_for_json(found: Group, partition_id: str) -> dict[str, Any]:
+def deletion_for_json(group: Group, partition_id: str) -> dict[str, Any]:
     """Return the rows of a partition for JSON."""
-    ownership = found.ownerships.get(partition_id)
-    row = found.checkpoints.get(partition_id)
+    ownership = group.ownerships.get(partition_id)
+    row = group.checkpoints.get(partition_id)
     return {
         "partition_id": partition_id,
         "sequence_number": row and row.get("sequence_number"),

@@ -11,17 +11,16 @@ from eventhub_checkpoints.cli.durations import duration_option
 from eventhub_checkpoints.cli.output import COLOURS, Json, console, print_json, working
 from eventhub_checkpoints.cli.target import Target, on_target, or_unknown
 from eventhub_checkpoints.errors import ConfigurationError
-from eventhub_checkpoints.operations.doctor import (
+from eventhub_checkpoints.operations.doctor import findings, status
+from eventhub_checkpoints.operations.doctor.examination import examine_group
+from eventhub_checkpoints.operations.doctor.finding import (
     BALANCING_INTERVAL,
-    Facts,
     Finding,
+    GroupSnapshot,
     Limits,
-    cost,
-    findings,
-    status,
 )
-from eventhub_checkpoints.operations.examination import examine_group
-from eventhub_checkpoints.operations.fixes import mended, planned
+from eventhub_checkpoints.operations.doctor.fixes import mended, planned
+from eventhub_checkpoints.operations.doctor.requests import cost
 
 
 @or_unknown
@@ -69,7 +68,7 @@ def doctor(
     fixes: list[dict[str, Any]] = []
     with target.open_store() as store, working("examining"):
 
-        def look() -> Facts:
+        def look() -> GroupSnapshot:
             return examine_group(
                 store,
                 target.address,
@@ -80,32 +79,32 @@ def doctor(
                 timeout=target.timeout,
             )
 
-        facts = look()
+        snapshot = look()
         if fix and execute:
-            changes = mended(store, target.address, facts, timeout=target.timeout)
+            changes = mended(store, target.address, snapshot, timeout=target.timeout)
             fixes = [{**asdict(each), "changed": changed} for each, changed in changes]
-            facts = look()
+            snapshot = look()
         elif fix:
-            fixes = [{**asdict(each), "changed": None} for each in planned(facts)]
-    found = findings(facts, limits)
+            fixes = [{**asdict(each), "changed": None} for each in planned(snapshot)]
+    defects = findings(snapshot, limits)
     if as_json:
-        print_json(report(facts, limits, found, fixes))
+        print_json(report(snapshot, limits, defects, fixes))
     else:
         print_fixes(fixes, is_asked_for=fix)
-        print_findings(facts, limits, found)
-    raise typer.Exit(status(found))
+        print_findings(snapshot, limits, defects)
+    raise typer.Exit(status(defects))
 
 
 def report(
-    facts: Facts, limits: Limits, found: list[Finding], fixes: list[dict[str, Any]]
+    snapshot: GroupSnapshot, limits: Limits, defects: list[Finding], fixes: list[dict[str, Any]]
 ) -> dict[str, Any]:
     """Return what was found, for JSON."""
-    estimate = cost(facts, limits)
+    estimate = cost(snapshot, limits)
     return {
-        **facts.scope.as_dict(),
-        "severity": found[0].severity if found else "OK",
-        "findings": [asdict(each) for each in found],
-        "unchecked": list(facts.unchecked),
+        **snapshot.scope.as_dict(),
+        "severity": defects[0].severity if defects else "OK",
+        "findings": [asdict(each) for each in defects],
+        "unchecked": list(snapshot.unchecked),
         "cost": None if estimate is None else asdict(estimate),
         "fixes": fixes,
     }
@@ -123,19 +122,19 @@ def print_fixes(fixes: list[dict[str, Any]], *, is_asked_for: bool) -> None:
         terminal.print("a dry run: --execute carries this out")
 
 
-def print_findings(facts: Facts, limits: Limits, found: list[Finding]) -> None:
+def print_findings(snapshot: GroupSnapshot, limits: Limits, defects: list[Finding]) -> None:
     """Print findings for people, each with its remedy on a line that is not wrapped."""
     terminal = console()
-    terminal.print(escape(f"{facts.scope}: {counted(len(found), 'finding')}"))
-    for each in found:
+    terminal.print(escape(f"{snapshot.scope}: {counted(len(defects), 'finding')}"))
+    for each in defects:
         colour = COLOURS[each.severity]
         terminal.print(f"[{colour}]{each.severity}[/] {each.code}: {escape(each.evidence)}")
         terminal.print(f"  mend: {escape(each.remedy)}", soft_wrap=True)
-    estimate = cost(facts, limits)
+    estimate = cost(snapshot, limits)
     if estimate:
         terminal.print(
             f"cost: ${estimate.dollars:,.2f} a month at ${estimate.price:g} per 10,000 requests "
             f"({escape(estimate.source)})"
         )
-    for sentence in facts.unchecked:
+    for sentence in snapshot.unchecked:
         terminal.print(escape(f"not examined: {sentence}"))

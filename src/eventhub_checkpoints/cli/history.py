@@ -7,10 +7,10 @@ import typer
 
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints._shared.texts import duration
-from eventhub_checkpoints.abilities import KeepsHistory
 from eventhub_checkpoints.cli.output import Json, print_json, print_table, working
 from eventhub_checkpoints.cli.target import Target, on_target
 from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.operations.history import history as read_history
 from eventhub_checkpoints.receive.position import is_partition_id
 
 
@@ -32,14 +32,14 @@ def history(
     if partition is not None and not is_partition_id(partition):
         raise ConfigurationError(f"--partition is {quoted(partition)}; expected a partition id")
     with target.open_store() as store, working("reading"):
-        if not isinstance(store, KeepsHistory):
+        entries = read_history(store, target.scope, partition, limit=limit)
+        if entries is None:
             raise ConfigurationError(
                 f"{type(store).__name__} keeps no history; ehcp undo --list shows the positions "
                 "before changes by ehcp, and SQL stores keep a history"
             )
-        found = store.list_history(*target.scope, partition_id=partition, limit=limit)
     if as_json:
-        print_json(found)
+        print_json(entries)
         return
     now = time.time()
     print_table(
@@ -52,7 +52,7 @@ def history(
                 f"{duration(max(0.0, now - row['last_modified_time']))} ago",
                 row["writer"],
             )
-            for row in found
+            for row in entries
         ],
         title=str(target.scope),
     )

@@ -159,9 +159,9 @@ def print_positions(
     """Show the first event of each partition that was enqueued at a time or later."""
     moment = parse_time(time)
     with working("reading"):
-        found = positions_at(target.address, moment, through=through, timeout=target.timeout)
+        positions = positions_at(target.address, moment, through=through, timeout=target.timeout)
     if as_json:
-        print_json(found)
+        print_json(positions)
         return
     print_table(
         ["PARTITION", ">NUMBER", "OFFSET", "ENQUEUED"],
@@ -172,7 +172,7 @@ def print_positions(
                 each.offset,
                 shown_time(each.enqueued_time) or "no event since then",
             )
-            for each in found
+            for each in positions
         ],
         title=f"{target.address} at {moment.isoformat()}",
     )

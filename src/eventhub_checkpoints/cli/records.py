@@ -1,28 +1,24 @@
-"""Records of changed positions, for `ehcp undo`: a file for each command and group.
+"""Journal in a folder of this machine: a file for each command and group.
 
 A record is a file of positions as `ehcp export` writes it, with the positions before the command;
-it also has what the command stored. It is written before the first change, so that a command that
-was killed can be undone, or repeated.
+it also has what the command stored.
 """
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from filelock import FileLock, Timeout
 from platformdirs import user_state_path
 
 from eventhub_checkpoints.cli.output import read_file, shown_path
 from eventhub_checkpoints.errors import ConfigurationError, InvalidRecordError
-from eventhub_checkpoints.operations.fence import new_owner
+from eventhub_checkpoints.operations.journal import Record
 from eventhub_checkpoints.operations.positions import (
     GroupPositions,
-    Position,
     groups_of,
     json_rows,
     position_row,
@@ -34,84 +30,6 @@ from eventhub_checkpoints.records import Scope
 
 STATE_DIR = "EHCP_STATE_DIR"
 """Variable with the folder of the records."""
-STARTED, DONE, UNDONE = "started", "done", "undone"
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """Positions of a group before a command, and what it stored.
-
-    Attributes:
-        path: the file.
-        time: when the command began, in ISO 8601.
-        command: the command with its options, without store and hub.
-        store: the store, as shown to people.
-        state: `started`, `done`, or `undone` if its positions were restored.
-        owner: beginning of the owner ids with which the command took partitions.
-        former: positions before it; a partition that is missing had none.
-        written: positions that it stored; the row of a partition that is missing was deleted.
-    """
-
-    path: Path
-    scope: Scope
-    time: str
-    command: str
-    store: str
-    state: str = STARTED
-    owner: str = ""
-    former: Mapping[str, Position] = field(default_factory=dict)
-    written: Mapping[str, Position] = field(default_factory=dict)
-
-    @property
-    def partition_ids(self) -> set[str]:
-        """Return the partitions that the command changes."""
-        return {*self.former, *self.written}
-
-    @property
-    def is_undo(self) -> bool:
-        """Return whether the command is itself an undo."""
-        return self.command.split(" ", 1)[0] == "undo"
-
-    def save(self) -> None:
-        """Write the file, all or nothing.
-
-        Raises:
-            ConfigurationError: it cannot be written.
-        """
-        text = to_json(
-            [GroupPositions(self.scope, self.former)],
-            time=self.time,
-            command=self.command,
-            store=self.store,
-            state=self.state,
-            owner=self.owner,
-            written=json_rows(self.written),
-        )
-        partial = self.path.with_suffix(".partial")
-        try:
-            with partial.open("w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                # Positions are changed next, and a power cut must not leave an empty record.
-                os.fsync(file.fileno())
-            partial.replace(self.path)
-        except OSError as error:
-            raise ConfigurationError(
-                f"{self.path} cannot be written ({error.strerror}), so the change could not be "
-                f"undone; name another folder in {STATE_DIR}"
-            ) from None
-
-    def as_json(self) -> dict[str, Any]:
-        """Return what `ehcp undo --list` shows."""
-        return {
-            "file": str(self.path),
-            **self.scope.as_dict(),
-            "time": self.time,
-            "command": self.command,
-            "store": self.store,
-            "state": self.state,
-            "partitions": len(self.partition_ids),
-        }
 
 
 def folder() -> Path:
@@ -136,14 +54,6 @@ def folder() -> Path:
 def file_name(scope: Scope) -> str:
     """Return the beginning of the names of a group's files."""
     return re.sub(r"[^a-z0-9._-]", "_", "-".join(scope.folded))
-
-
-def new_record(scope: Scope, command: str, store: str) -> Record:
-    """Return a record that is not written yet."""
-    now = datetime.now(UTC)
-    path = folder() / f"{file_name(scope)}-{now:%Y%m%dT%H%M%S.%fZ}.json"
-    time = now.isoformat(timespec="seconds")
-    return Record(path, scope, time, command, store, owner=new_owner())
 
 
 def read_record(path: Path) -> Record:
@@ -178,70 +88,78 @@ def read_record(path: Path) -> Record:
     )
 
 
-def records(scope: Scope | None = None) -> Iterator[Record]:
-    """Yield the records of a group, or of all groups, the newest first.
+class RecordFiles:
+    """Journal in the folder of the records; see `operations.journal`."""
 
-    A file that is damaged is left out.
-    """
-    names = sorted(folder().glob("*.json"), key=lambda path: path.stem[-23:], reverse=True)
-    for path in names:
+    def path_of(self, scope: Scope, began: datetime) -> Path:
+        """Return the file of the record of a command on a group that began at a time."""
+        return folder() / f"{file_name(scope)}-{began:%Y%m%dT%H%M%S.%fZ}.json"
+
+    def records(self, scope: Scope | None = None) -> Iterator[Record]:
+        """Yield the records of a group, or of all groups, the newest first.
+
+        A file that is damaged is left out.
+        """
+        names = sorted(folder().glob("*.json"), key=lambda path: path.stem[-23:], reverse=True)
+        for path in names:
+            try:
+                record = read_record(path)
+            except ConfigurationError:
+                continue
+            if scope is None or record.scope.folded == scope.folded:
+                yield record
+
+    def save(self, record: Record) -> None:
+        """Write a record, all or nothing.
+
+        Raises:
+            ConfigurationError: it cannot be written.
+        """
+        text = to_json(
+            [GroupPositions(record.scope, record.former)],
+            time=record.time,
+            command=record.command,
+            store=record.store,
+            state=record.state,
+            owner=record.owner,
+            written=json_rows(record.written),
+        )
+        partial = record.path.with_suffix(".partial")
         try:
-            record = read_record(path)
-        except ConfigurationError:
-            continue
-        if scope is None or record.scope.folded == scope.folded:
-            yield record
+            with partial.open("w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                # Positions are changed next, and a power cut must not leave an empty record.
+                os.fsync(file.fileno())
+            partial.replace(record.path)
+        except OSError as error:
+            raise ConfigurationError(
+                f"{record.path} cannot be written ({error.strerror}), so the change could not be "
+                f"undone; name another folder in {STATE_DIR}"
+            ) from None
 
+    @contextmanager
+    def locked(self, scope: Scope) -> Iterator[None]:
+        """Prevent two commands of this machine from changing a group at the same time.
 
-def interrupted(scope: Scope, command: str, store: str) -> Record | None:
-    """Return the record of the same command, if the newest one of the group did not finish."""
-    newest = next(records(scope), None)
-    if newest is None or newest.state != STARTED:
-        return None
-    return newest if (newest.command, newest.store) == (command, store) else None
+        The lock ends with the process.
 
-
-def newest_change(scope: Scope, store: str) -> Record | None:
-    """Return the newest record that can be undone; an undo is undone by naming its file."""
-    return next(
-        (
-            record
-            for record in records(scope)
-            if record.store == store and record.state != UNDONE and not record.is_undo
-        ),
-        None,
-    )
-
-
-def finished(record: Record, state: str = DONE) -> Record:
-    """Write and return a record with another state."""
-    record = replace(record, state=state)
-    record.save()
-    return record
-
-
-@contextmanager
-def locked(scope: Scope) -> Iterator[None]:
-    """Prevent two commands of this machine from changing a group at the same time.
-
-    The lock ends with the process.
-
-    Raises:
-        ConfigurationError: another command changes the group.
-    """
-    lock = FileLock(folder() / f"{file_name(scope)}.lock")
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        raise ConfigurationError(
-            f"another ehcp changes the positions of {scope} now; wait until it has finished"
-        ) from None
-    except OSError as error:
-        raise ConfigurationError(
-            f"{lock.lock_file} cannot be locked ({error.strerror}); name another folder in "
-            f"{STATE_DIR}"
-        ) from None
-    try:
-        yield
-    finally:
-        lock.release()
+        Raises:
+            ConfigurationError: another command changes the group.
+        """
+        lock = FileLock(folder() / f"{file_name(scope)}.lock")
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            raise ConfigurationError(
+                f"another ehcp changes the positions of {scope} now; wait until it has finished"
+            ) from None
+        except OSError as error:
+            raise ConfigurationError(
+                f"{lock.lock_file} cannot be locked ({error.strerror}); name another folder in "
+                f"{STATE_DIR}"
+            ) from None
+        try:
+            yield
+        finally:
+            lock.release()

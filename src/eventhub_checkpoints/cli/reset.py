@@ -1,7 +1,5 @@
 """`ehcp reset`: change from where a group reads on."""
 
-from contextlib import nullcontext
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,12 +10,11 @@ from eventhub_checkpoints.cli.change import (
     Forced,
     Hold,
     Partitions,
-    change_group,
+    command_on,
     outcome_for_json,
     partition_list,
     print_outcome,
     refusals,
-    store_name,
     words,
 )
 from eventhub_checkpoints.cli.output import (
@@ -29,21 +26,18 @@ from eventhub_checkpoints.cli.output import (
     working,
     write_file,
 )
-from eventhub_checkpoints.cli.records import interrupted, locked
 from eventhub_checkpoints.cli.status import From, warn_if_unknown
 from eventhub_checkpoints.cli.target import Target, on_target
-from eventhub_checkpoints.operations.change import HOLD, refuse_active
-from eventhub_checkpoints.operations.groups import group
-from eventhub_checkpoints.operations.positions import positions_of, read_kafka, to_kafka
+from eventhub_checkpoints.operations.change import HOLD
+from eventhub_checkpoints.operations.positions import read_kafka, to_kafka
+from eventhub_checkpoints.operations.recorded_change import changing
 from eventhub_checkpoints.operations.reset import (
     Goal,
     PartitionReset,
     changes_of,
     goal_of,
-    plan_reset,
-    reading_group,
+    plan_change,
 )
-from eventhub_checkpoints.operations.restore import positions_before
 
 KINDS = {
     "to_earliest": "earliest",
@@ -130,44 +124,34 @@ def reset(
     if len(passed) != 1:
         names = ", ".join(f"--{name.replace('_', '-')}" for name in chosen)
         raise typer.BadParameter(f"pass exactly one of {names}")
-    [name] = passed
+    [option] = passed
     ids = partition_list(partitions)
-    command = words("reset", **{name: chosen[name]}, partitions=",".join(ids) or None)
+    name = words("reset", **{option: chosen[option]}, partitions=",".join(ids) or None)
     scope = target.scope
     goal: Goal
     if from_file is not None:
         goal = read_kafka(read_file(from_file), shown_path(from_file), scope)
     else:
-        goal = goal_of(KINDS[name], str(chosen[name]))
-    with target.open_store() as store, refusals(), locked(scope) if execute else nullcontext():
-        found = group(store, scope, expires_after=target.expires_after)
-        warn_if_unknown(store, scope, has_rows=bool(found.partition_ids))
-        previous = interrupted(scope, command, store_name(target))
-        if not force:
-            refuse_active(found, own=previous.owner if previous else "")
-        hub = replace(target, group=reading_group(found, target.group, through)).address
-        present = positions_of(found)
-        before = positions_before(previous.former, previous.written, present) if previous else {}
-        with working("reading the hub"):
-            plan = plan_reset(
-                goal, found, hub, ids, before=before, missing=missing, timeout=target.timeout
-            )
-        if export:
-            following = {each.partition_id: each.new for each in plan}
-            write_file(export, to_kafka(scope.eventhub_name, following))
-        targets = changes_of(plan, found)
-        outcome = None
-        if execute and targets:
-            outcome = change_group(
-                store,
-                target,
-                found,
-                command,
-                targets,
-                force=force,
-                hold=hold,
-                previous=previous,
-            )
+        goal = goal_of(KINDS[option], str(chosen[option]))
+    with target.open_store() as store, refusals():
+        command = command_on(target, store, name, execute=execute, force=force, hold=hold)
+        with changing(command, scope) as change:
+            warn_if_unknown(store, scope, has_rows=bool(change.group.partition_ids))
+            with working("reading the hub"):
+                plan = plan_change(
+                    change,
+                    goal,
+                    target.address,
+                    ids,
+                    through=through,
+                    missing=missing,
+                    timeout=target.timeout,
+                )
+            if export:
+                following = {each.partition_id: each.new for each in plan}
+                write_file(export, to_kafka(scope.eventhub_name, following))
+            targets = changes_of(plan, change.group)
+            outcome = change.store(targets)
     if as_json:
         rows = [plan_for_json(each) for each in plan]
         print_json({**scope.as_dict(), **outcome_for_json(outcome), "partitions": rows})

@@ -3,15 +3,14 @@
 import json
 import time
 from collections import deque
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, get_args, get_type_hints
+from typing import Annotated, Any
 
 import typer
+from azure.eventhub import CheckpointStore
 from rich.progress import track
 
-from eventhub_checkpoints._shared.foreign_json import parse_json
 from eventhub_checkpoints._shared.texts import duration, some
 from eventhub_checkpoints.cli.durations import duration_option
 from eventhub_checkpoints.cli.output import (
@@ -25,11 +24,11 @@ from eventhub_checkpoints.cli.output import (
     working,
 )
 from eventhub_checkpoints.cli.target import Target, Through, on_target, or_unknown
-from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.operations import states as rules
 from eventhub_checkpoints.operations.groups import Group, group, groups, similar_groups
-from eventhub_checkpoints.operations.lag import GroupLag, Missing, PartitionLag, lag
-from eventhub_checkpoints.operations.lag_seconds import EnqueuedTimes, readable, with_seconds
+from eventhub_checkpoints.operations.lag import GroupLag, Missing, lag
+from eventhub_checkpoints.operations.lag_seconds import EnqueuedTimes
+from eventhub_checkpoints.operations.samples import read_samples, write_samples
 from eventhub_checkpoints.operations.states import WINDOW, State
 from eventhub_checkpoints.records import Scope
 
@@ -55,24 +54,24 @@ def list_groups(target: Target, *, as_json: Json = False) -> None:
     and idle if no member is alive.
     """
     with target.open_store() as store, working("reading"):
-        found = groups(store, expires_after=target.expires_after)
+        listed = groups(store, expires_after=target.expires_after)
     if as_json:
-        print_json([summary(each) for each in found])
+        print_json([summary(each) for each in listed])
         return
     print_table(
         ["NAMESPACE", "HUB", "GROUP", "STATE", ">PARTITIONS", ">MEMBERS"],
-        [(*each.scope, each.state, len(each.partition_ids), len(each.members)) for each in found],
+        [(*each.scope, each.state, len(each.partition_ids), len(each.members)) for each in listed],
     )
 
 
-def summary(found: Group) -> dict[str, Any]:
+def summary(group: Group) -> dict[str, Any]:
     """Return a group for JSON."""
     return {
-        **found.scope.as_dict(),
-        "state": found.state,
-        "partitions": len(found.partition_ids),
-        "checkpoints": len(found.checkpoints),
-        "members": len(found.members),
+        **group.scope.as_dict(),
+        "state": group.state,
+        "partitions": len(group.partition_ids),
+        "checkpoints": len(group.checkpoints),
+        "members": len(group.members),
     }
 
 
@@ -97,21 +96,21 @@ def describe(
     """
     if members or state:
         with target.open_store() as store, working("reading"):
-            found = group(store, target.scope, expires_after=target.expires_after)
-            warn_if_unknown(store, found.scope, has_rows=bool(found.partition_ids))
+            rows = group(store, target.scope, expires_after=target.expires_after)
+            warn_if_unknown(store, rows.scope, has_rows=bool(rows.partition_ids))
         if state:
-            print_state(found, as_json)
+            print_state(rows, as_json)
         else:
-            print_members(found, as_json)
+            print_members(rows, as_json)
         return
     with target.open_store() as store, working("reading"):
         sample = read_lag(store, target, missing)
         warn_if_unknown(store, sample.scope, has_rows=sample.has_rows)
         if seconds:
-            sample = add_seconds(target, sample, through, EnqueuedTimes())
-    found_states = rules.states([sample])
+            sample = EnqueuedTimes().add_to(sample, target.address, through, target.timeout)
+    states = rules.states([sample])
     if as_json:
-        print_json(lag_for_json(sample, found_states))
+        print_json(lag_for_json(sample, states))
         return
     behind = ["BEHIND"] if seconds else []
     print_table(
@@ -136,31 +135,31 @@ def describe(
         print_unread(sample)
 
 
-def print_state(found: Group, as_json: bool) -> None:
+def print_state(group: Group, as_json: bool) -> None:
     """Print the state of a group."""
     if as_json:
-        print_json(summary(found))
+        print_json(summary(group))
         return
-    members = found.members
+    members = group.members
     print_table(
         ["STATE", ">PARTITIONS", ">MEMBERS", ">FEWEST", ">MOST"],
         [
             (
-                found.state,
-                len(found.partition_ids),
+                group.state,
+                len(group.partition_ids),
                 len(members),
                 len(members[-1].partition_ids) if members else None,
                 len(members[0].partition_ids) if members else None,
             )
         ],
-        title=str(found.scope),
+        title=str(group.scope),
     )
 
 
-def print_members(found: Group, as_json: bool) -> None:
+def print_members(group: Group, as_json: bool) -> None:
     """Print the live members of a group."""
     if as_json:
-        print_json([asdict(member) for member in found.members])
+        print_json([asdict(member) for member in group.members])
         return
     print_table(
         ["MEMBER", ">PARTITIONS", ">RENEWED", "OWNS"],
@@ -171,9 +170,9 @@ def print_members(found: Group, as_json: bool) -> None:
                 f"{duration(member.age)} ago",
                 ", ".join(member.partition_ids),
             )
-            for member in found.members
+            for member in group.members
         ],
-        title=str(found.scope),
+        title=str(group.scope),
     )
 
 
@@ -205,21 +204,21 @@ def print_lag(
                 if not window:
                     warn_if_unknown(store, sample.scope, has_rows=sample.has_rows)
                 if seconds:
-                    sample = add_seconds(target, sample, through, times)
+                    sample = times.add_to(sample, target.address, through, target.timeout)
             window.append(sample)
-            found = rules.states(list(window))
+            states = rules.states(list(window))
             if as_json and watch:
-                typer.echo(json.dumps(lag_for_json(window[-1], found)))
+                typer.echo(json.dumps(lag_for_json(window[-1], states)))
             elif as_json:
-                print_json(lag_for_json(window[-1], found))
+                print_json(lag_for_json(window[-1], states))
             else:
-                print_sample(window[-1], found, seconds)
+                print_sample(window[-1], states, seconds)
             if watch is None:
                 return
             time.sleep(watch)
 
 
-def print_sample(sample: GroupLag, found: dict[str, State], seconds: bool) -> None:
+def print_sample(sample: GroupLag, states: dict[str, State], seconds: bool) -> None:
     """Print one sample of a group's lag."""
     behind = ["BEHIND"] if seconds else []
     print_table(
@@ -232,7 +231,7 @@ def print_sample(sample: GroupLag, found: dict[str, State], seconds: bool) -> No
                 each.lag,
                 *(duration(each.lag_seconds) for _ in behind),
                 each.lost,
-                found[each.partition_id],
+                states[each.partition_id],
                 shown_owner(each.owner_id),
             )
             for each in sample.partitions
@@ -242,22 +241,6 @@ def print_sample(sample: GroupLag, found: dict[str, State], seconds: bool) -> No
     console().print(f"lag {total(sample)}, lost {sample.lost}")
     if seconds:
         print_unread(sample)
-
-
-def add_seconds(
-    target: Target, sample: GroupLag, through: str | None, times: EnqueuedTimes
-) -> GroupLag:
-    """Add the lag in seconds to a sample.
-
-    Args:
-        target: of the command.
-        sample: of the group.
-        through: consumer group that reads the events; None for the target's own.
-        times: remembers the events that were read.
-    """
-    reader = target.address_of(through)
-    positions = readable(sample, reader.consumer_group)
-    return with_seconds(sample, times.read(reader, positions, target.timeout))
 
 
 def print_unread(sample: GroupLag) -> None:
@@ -274,7 +257,7 @@ def total(sample: GroupLag) -> str:
     return "unknown" if sample.lag is None else str(sample.lag)
 
 
-def read_lag(store: Any, target: Target, missing: Missing) -> GroupLag:
+def read_lag(store: CheckpointStore, target: Target, missing: Missing) -> GroupLag:
     """Read one sample of a group's lag."""
     return lag(
         store,
@@ -285,7 +268,7 @@ def read_lag(store: Any, target: Target, missing: Missing) -> GroupLag:
     )
 
 
-def warn_if_unknown(store: Any, scope: Scope, *, has_rows: bool) -> None:
+def warn_if_unknown(store: CheckpointStore, scope: Scope, *, has_rows: bool) -> None:
     """Say on standard error that a store has no rows of a group, and name similar ones."""
     if not has_rows:
         others = similar_groups(store, scope)
@@ -293,7 +276,7 @@ def warn_if_unknown(store: Any, scope: Scope, *, has_rows: bool) -> None:
         typer.echo(f"note: the store has no rows of {scope}{known}", err=True)
 
 
-def lag_for_json(sample: GroupLag, found: dict[str, State]) -> dict[str, Any]:
+def lag_for_json(sample: GroupLag, states: dict[str, State]) -> dict[str, Any]:
     """Return a sample with the states of its partitions for JSON."""
     return {
         **sample.scope.as_dict(),
@@ -302,7 +285,7 @@ def lag_for_json(sample: GroupLag, found: dict[str, State]) -> dict[str, Any]:
         "lost": sample.lost,
         "foreign": list(sample.foreign),
         "partitions": [
-            {**asdict(each), "state": str(found[each.partition_id])} for each in sample.partitions
+            {**asdict(each), "state": str(states[each.partition_id])} for each in sample.partitions
         ],
     }
 
@@ -331,7 +314,9 @@ def check(
     error (STALL, STOP, REWIND, LOST, GONE), and 3 if that is unknown: too few samples, or the store
     or the hub cannot be read.
     """
-    window = read_samples(state_file, target.scope) if state_file else []
+    window: list[GroupLag] = []
+    if state_file:
+        window = read_samples(state_file, shown_path(state_file), target.scope)
     terminal = error_console()
     with target.open_store() as store:
         for number in track(
@@ -347,74 +332,13 @@ def check(
         warn_if_unknown(store, window[-1].scope, has_rows=window[-1].has_rows)
     if state_file:
         window = window[-WINDOW:]
-        write_samples(state_file, window)
-    found = rules.states(window)
-    state = rules.worst(found.values())
+        write_samples(state_file, shown_path(state_file), window)
+    states = rules.states(window)
+    state = rules.worst(states.values())
     if as_json:
-        print_json({"state": state, **lag_for_json(window[-1], found)})
+        print_json({"state": state, **lag_for_json(window[-1], states)})
     else:
-        bad = {key: each for key, each in found.items() if each is not State.OK}
+        bad = {key: each for key, each in states.items() if each is not State.OK}
         of_them = "".join(f"; partition {key} {each}" for key, each in bad.items())
         typer.echo(f"{state}: {window[-1].scope}, lag {total(window[-1])}{of_them}")
     raise typer.Exit(state.severity)
-
-
-def read_samples(path: Path, scope: Scope) -> list[GroupLag]:
-    """Read the samples of a group from a state file; none if it does not exist.
-
-    Raises:
-        ConfigurationError: it is not a state file, or that of another group.
-    """
-    try:
-        stored = parse_json(path.read_text("utf-8"))
-        samples = [
-            GroupLag(
-                Scope.checked(*each["scope"]),
-                float(each["time"]),
-                [partition_lag_of(partition) for partition in each["partitions"]],
-                [str(partition_id) for partition_id in each["foreign"]],
-            )
-            for each in stored
-        ]
-    except FileNotFoundError:
-        return []
-    except (OSError, ValueError, TypeError, LookupError, AttributeError) as error:
-        raise ConfigurationError(
-            f"{shown_path(path)} is not a state file of ehcp check ({type(error).__name__}); "
-            "delete it, or name another one"
-        ) from None
-    if any(sample.scope.folded != scope.folded for sample in samples):
-        raise ConfigurationError(
-            f"{shown_path(path)} is the state file of {samples[0].scope}; use another one"
-        )
-    return samples
-
-
-def partition_lag_of(row: Mapping[str, Any]) -> PartitionLag:
-    """Return the lag of a partition in a state file.
-
-    Raises:
-        TypeError: it is something else.
-    """
-    for name, kind in get_type_hints(PartitionLag).items():
-        kinds = get_args(kind) or (kind,)
-        number = (int,) if float in kinds else ()
-        if isinstance(row.get(name), bool) or not isinstance(row.get(name), (*kinds, *number)):
-            raise TypeError(f"{name} is a {type(row.get(name)).__name__}")
-    return PartitionLag(**row)
-
-
-def write_samples(path: Path, samples: list[GroupLag]) -> None:
-    """Write the samples of a group to a state file, all or nothing.
-
-    Raises:
-        ConfigurationError: the file cannot be written.
-    """
-    partial = path.with_name(f"{path.name}.partial")
-    try:
-        partial.write_text(json.dumps([asdict(sample) for sample in samples]), "utf-8")
-        partial.replace(path)
-    except OSError as error:
-        raise ConfigurationError(
-            f"{shown_path(path)} cannot be written ({error.strerror})"
-        ) from None

@@ -103,17 +103,6 @@ class Target:
             address = HubAddress.from_credential(*names, self.credential, self.group)
         return replace(address, unreachable_timeout=self.unreachable_timeout)
 
-    def address_of(self, group: str | None) -> HubAddress:
-        """Return the address of the hub as read by another consumer group.
-
-        Args:
-            group: None for the target's own.
-
-        Raises:
-            ConfigurationError: no hub is named, or a name is malformed.
-        """
-        return replace(self, group=group or self.group).address
-
     @property
     def scope(self) -> Scope:
         """Return the names under which the store keeps the group; needs no credential.

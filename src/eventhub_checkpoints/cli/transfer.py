@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -26,11 +26,6 @@ from eventhub_checkpoints.operations.move import Move, PartitionMove, Stage
 from eventhub_checkpoints.operations.transfer import Step
 from eventhub_checkpoints.receive.hub import list_partitions
 
-PASSES = 20
-"""Number of passes of a move within the time after which an ownership expires."""
-LONGEST_INTERVAL = 1.0
-"""Seconds between two of them at most."""
-
 NO_OTHER_STORE = "no other store: pass --to-store URL, set EHCP_TO_STORE, or pass --to-profile NAME"
 
 ToStore = Annotated[
@@ -46,7 +41,7 @@ ToProfile = Annotated[
 @contextmanager
 def open_both(
     target: Target, to_store: str | None, to_profile: str | None
-) -> Iterator[tuple[FullCheckpointStore, Any]]:
+) -> Iterator[tuple[FullCheckpointStore, FullCheckpointStore]]:
     """Open the store of the target, and the one that receives its positions.
 
     Raises:
@@ -184,19 +179,18 @@ def move(
             settle=settle,
             waits=wait,
         )
-        every = min(LONGEST_INTERVAL, target.expires_after / PASSES)
         made, shown = moves.Pass(time.time()), dict[str, Stage]()
         with refusals():
             if not execute:
                 print_moves(mover.check(), as_json)
                 return
-            for made in mover.run(every, stopping):
+            for made in mover.run(mover.interval, stopping):
                 shown = print_progress(made, shown, as_json)
         if not made.is_done:
             raise StoreError("the move was stopped; run it again to continue")
         if not as_json:
             typer.echo(f"moved {partitions(made.partitions)}; stop the old store's consumers")
-        mover.hold(every, hold, stopping)
+        mover.hold(mover.interval, hold, stopping)
 
 
 def print_moves(partitions: Sequence[PartitionMove], as_json: bool) -> None:
@@ -269,17 +263,14 @@ def migrate(
     if not isinstance(source, str):
         raise ConfigurationError("no container: pass --container URL")
     with working("reading"):
-        found = migration.read(format, source, target.scope, prefix=prefix)
-        numbered = migration.with_numbers(found, target.address, timeout=target.timeout)
+        saved = migration.read(format, source, target.scope, prefix=prefix)
+        numbered = migration.with_numbers(saved, target.address, timeout=target.timeout)
     with target.open_store() as store:
-        made = migration.Migration.planned(store, target.scope, numbered, target.expires_after)
-        failures = made.execute() if execute else {}
-    copied = [
-        step.partition_id
-        for step in made.steps
-        if execute and step.action.writes and step.partition_id not in failures
-    ]
-    print_steps(made.steps, as_json, executed=execute, copied=copied)
-    if failures:
-        reasons = "; ".join(f"partition {id_}: {reason}" for id_, reason in failures.items())
+        planned = migration.Migration.planned(store, target.scope, numbered, target.expires_after)
+        migrated = planned.execute() if execute else migration.Migrated()
+    print_steps(planned.steps, as_json, executed=execute, copied=migrated.copied)
+    if migrated.failures:
+        reasons = "; ".join(
+            f"partition {id_}: {reason}" for id_, reason in migrated.failures.items()
+        )
         raise StoreError(f"not everything was copied: {reasons}")

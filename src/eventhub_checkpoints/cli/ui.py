@@ -3,29 +3,23 @@
 import json
 import logging
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from eventhub_checkpoints._shared.drivers import require_package
 from eventhub_checkpoints._shared.signals import STOP_SIGNALS, blocked_stop_signals
-from eventhub_checkpoints._shared.texts import partitions
-from eventhub_checkpoints.abilities import ListsScopes
-from eventhub_checkpoints.cli.change import change_group, store_name
+from eventhub_checkpoints.cli.change import command_on
 from eventhub_checkpoints.cli.durations import duration_option
-from eventhub_checkpoints.cli.records import locked
 from eventhub_checkpoints.cli.status import From
 from eventhub_checkpoints.cli.target import Target, Through, on_targets, open_stores
-from eventhub_checkpoints.errors import ConfigurationError
-from eventhub_checkpoints.operations.change import Targets
-from eventhub_checkpoints.operations.groups import Group
+from eventhub_checkpoints.operations.groups import groups_to_poll
 from eventhub_checkpoints.operations.lag import Missing
-from eventhub_checkpoints.operations.monitor import INTERVAL, Monitor, Watched
-from eventhub_checkpoints.receive.address import DEFAULT_CONSUMER_GROUP
-from eventhub_checkpoints.records import Scope
+from eventhub_checkpoints.operations.monitor import INTERVAL, Monitor, PolledGroup
+from eventhub_checkpoints.operations.recorded_change import Command
 
 if TYPE_CHECKING:
     from eventhub_checkpoints.ui.pages import Pages
@@ -106,90 +100,37 @@ def polled_pages(
         StoreError: a store could not be read.
     """
     from eventhub_checkpoints.ui.board import SAMPLES
-    from eventhub_checkpoints.ui.pages import Pages, Shown
+    from eventhub_checkpoints.ui.pages import Pages
     from eventhub_checkpoints.ui.server import htmx
 
     script = htmx()
     stores = open_stores(targets, stack)
-    found, others = groups_of(targets, stores)
-    shown = []
-    for target, scope in found:
-        store = stores[targets.index(target)]
-        own = target.address_of(scope.consumer_group)
-        watched = Watched(store, own, missing, target.expires_after, target.timeout)
-        shown.append(Shown(watched, own, through))
-    monitor = Monitor(
-        [each.watched for each in shown], interval=interval, hold=interval * (SAMPLES - 1)
-    )
-    changed = {
-        each.watched.scope: (each.watched, target)
-        for each, (target, _) in zip(shown, found, strict=True)
-    }
+    requested = [
+        (store, target.address.scope()) for store, target in zip(stores, targets, strict=True)
+    ]
+    chosen, others = groups_to_poll(requested)
+    of_target = {scope.folded: targets[number] for number, scope in chosen}
+    polled = [
+        PolledGroup(
+            stores[number],
+            replace(targets[number], group=scope.consumer_group).address,
+            missing,
+            targets[number].expires_after,
+            targets[number].timeout,
+            through,
+        )
+        for number, scope in chosen
+    ]
+
+    def command(group: PolledGroup, name: str) -> Command:
+        return command_on(of_target[group.scope.folded], group.store, name, execute=True)
+
+    monitor = Monitor(polled, interval=interval, hold=interval * (SAMPLES - 1))
     return Pages(
-        shown,
+        polled,
         stack.enter_context(monitor),
         interval=interval,
         htmx=script,
         others=others,
-        write=writer(changed) if allow_writes else None,
+        command=command if allow_writes else None,
     )
-
-
-def groups_of(
-    targets: Sequence[Target], stores: Sequence[Any]
-) -> tuple[list[tuple[Target, Scope]], list[Scope]]:
-    """Return the groups to poll with their targets, and groups of other hubs.
-
-    Raises:
-        ConfigurationError: a target names no hub, or a malformed one.
-        StoreError: a store could not be read.
-    """
-    chosen: dict[Scope, tuple[Target, Scope]] = {}
-    listed: list[Scope] = []
-    for target, store in zip(targets, stores, strict=True):
-        own = target.address.scope()
-        stored = store.list_scopes() if isinstance(store, ListsScopes) else []
-        listed += stored
-        of_hub = [scope for scope in stored if hub_of(scope) == hub_of(own)]
-        if target.group.lower() != DEFAULT_CONSUMER_GROUP.lower() or not of_hub:
-            of_hub = [own]
-        for scope in of_hub:
-            # Some stores keep names in lower case: the operator's spelling is nicer to read.
-            named = own if scope.folded == own.folded else scope
-            chosen.setdefault(scope.folded, (target, named))
-    hubs = {hub_of(scope) for scope in chosen}
-    others = {scope.folded: scope for scope in listed if hub_of(scope) not in hubs}
-    return [*chosen.values()], [*others.values()]
-
-
-def hub_of(scope: Scope) -> tuple[str, str]:
-    """Return the names of a group's hub."""
-    return scope.folded.fully_qualified_namespace, scope.folded.eventhub_name
-
-
-def writer(
-    groups: Mapping[Scope, tuple[Watched, Target]],
-) -> Callable[[Scope, str, Callable[[], tuple[Group, Targets]]], str]:
-    """Return the function that changes positions of a group, with a record for `ehcp undo`."""
-
-    def write(scope: Scope, command: str, decide: Callable[[], tuple[Group, Targets]]) -> str:
-        watched, target = groups[scope]
-        with locked(scope):
-            found, targets = decide()
-            if not targets:
-                raise ConfigurationError("there is nothing to change")
-            record, _ = change_group(
-                watched.store,
-                replace(target, group=scope.consumer_group),
-                found,
-                command,
-                targets,
-                force=False,
-                hold=0.0,
-            )
-        return (
-            f"Changed {partitions([*targets])} of {store_name(target)}; on the machine of ehcp "
-            f"ui, ehcp undo {record.path} restores the positions before."
-        )
-
-    return write

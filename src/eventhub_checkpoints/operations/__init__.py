@@ -5,13 +5,15 @@ Decisions are pure functions of what was read; stores and hubs are the synchrono
 
 - `groups`: the consumer groups of a store, their members and the age of their ownerships.
 - `lag`: how far a group is behind each partition of a hub. `states`: what a window of such samples
-  says about a partition. `lag_seconds`: the same lag as an age.
-- `positions`: stored positions, and the files for them. `reset`: the plan of a reset; `restore`:
-  that of an undo. `change`: stores positions, also under running consumers.
+  says about a partition. `lag_seconds`: the same lag as an age. `samples`: a file of such samples.
+- `positions`: stored positions, and the files for them. `change`: stores them, also under running
+  consumers. `recorded_change`: what every command that changes positions does; `journal`: records
+  of such commands. What they store is planned by `reset`, `preview` (a reset that is looked at
+  before it is carried out), `restore` (undo), `exchange` (import and copy) and `delete`. `history`:
+  earlier checkpoints, of stores that keep them.
 - `peek`: the events around a checkpoint or a time.
 - `dead_letters`: dead letters of a sink, and sending them back.
-- `doctor`: findings about a group. `examination`: the facts that they are found in. `fixes`: what
-  mends them. `cost`: prices of requests and servers.
+- `doctor`: findings about a group, and what mends them. `cost`: prices of requests and servers.
 - `transfer`: the rule of what is copied, for import, copy, mirror and migrate. `mirror`: copies of
   a group's checkpoints, again and again. `move`: a group that changes its store while its consumers
   run. `fence`: ownerships that `change` and `move` take. `migrate`: positions that older programs
@@ -20,13 +22,19 @@ Decisions are pure functions of what was read; stores and hubs are the synchrono
 """
 
 from eventhub_checkpoints.operations.change import Force, change_positions
-from eventhub_checkpoints.operations.doctor import Facts, Finding, Limits, Severity, findings
-from eventhub_checkpoints.operations.examination import examine_group
-from eventhub_checkpoints.operations.fixes import Fix, mended, planned
+from eventhub_checkpoints.operations.doctor import findings
+from eventhub_checkpoints.operations.doctor.examination import examine_group
+from eventhub_checkpoints.operations.doctor.finding import (
+    Finding,
+    GroupSnapshot,
+    Limits,
+    Severity,
+)
+from eventhub_checkpoints.operations.doctor.fixes import Fix, mended, planned
 from eventhub_checkpoints.operations.groups import Group, Member, group, groups
 from eventhub_checkpoints.operations.lag import GroupLag, PartitionLag, lag
 from eventhub_checkpoints.operations.mirror import Mirror
-from eventhub_checkpoints.operations.monitor import Monitor, Watched
+from eventhub_checkpoints.operations.monitor import Monitor, PolledGroup
 from eventhub_checkpoints.operations.move import Move
 from eventhub_checkpoints.operations.peek import PeekedEvent, PositionAtTime, peek, positions_at
 from eventhub_checkpoints.operations.positions import Position, read_positions
@@ -36,12 +44,12 @@ from eventhub_checkpoints.operations.states import State, state_of
 
 __all__ = [
     "Demand",
-    "Facts",
     "Finding",
     "Fix",
     "Force",
     "Group",
     "GroupLag",
+    "GroupSnapshot",
     "Limits",
     "Member",
     "Mirror",
@@ -50,11 +58,11 @@ __all__ = [
     "PartitionLag",
     "PartitionReset",
     "PeekedEvent",
+    "PolledGroup",
     "Position",
     "PositionAtTime",
     "Severity",
     "State",
-    "Watched",
     "change_positions",
     "demand",
     "examine_group",

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from azure.eventhub import CheckpointStore
 
 from eventhub_checkpoints._shared.texts import some
-from eventhub_checkpoints.abilities import Deletes, KeepsHistory
+from eventhub_checkpoints.abilities import Deletes
 from eventhub_checkpoints.base import BaseCheckpointStore
 from eventhub_checkpoints.errors import (
     CheckpointStoreError,
@@ -24,6 +24,7 @@ from eventhub_checkpoints.errors import (
 )
 from eventhub_checkpoints.operations.fence import Fence
 from eventhub_checkpoints.operations.groups import Group, in_order
+from eventhub_checkpoints.operations.history import keep_next_write
 from eventhub_checkpoints.operations.positions import Position, read_positions
 from eventhub_checkpoints.records import Scope
 
@@ -44,32 +45,32 @@ Targets = Mapping[str, Position | None]
 class GroupActiveError(CheckpointStoreError):
     """A group whose positions are to be changed has live members."""
 
-    def __init__(self, found: Group, way_out: str) -> None:
+    def __init__(self, group: Group, way_out: str) -> None:
         members = [
             f"{member.owner_id!r} (partitions {', '.join(member.partition_ids)})"
-            for member in found.members
+            for member in group.members
         ]
         names = some(members, shown=SHOWN_MEMBERS)
-        super().__init__(f"{found.scope} is active: {names}; {way_out}")
+        super().__init__(f"{group.scope} is active: {names}; {way_out}")
 
 
 STOP_OR_FORCE = "stop its consumers, or pass --force to take their partitions"
 
 
-def refuse_active(found: Group, *, own: str = "", way_out: str = STOP_OR_FORCE) -> None:
+def refuse_active(group: Group, *, own: str = "", way_out: str = STOP_OR_FORCE) -> None:
     """Refuse a group with live members.
 
     Args:
-        found: the group.
+        group: the group.
         own: beginning of the owner ids of an interrupted change, which do not count.
         way_out: what the operator can do.
 
     Raises:
         GroupActiveError: it has one.
     """
-    others = [member for member in found.members if not own or not member.owner_id.startswith(own)]
+    others = [member for member in group.members if not own or not member.owner_id.startswith(own)]
     if others:
-        raise GroupActiveError(found, way_out)
+        raise GroupActiveError(group, way_out)
 
 
 def write(
@@ -122,12 +123,6 @@ def write_listed(
     if is_kept:
         keep_next_write(store, scope, partition_id)
     store.update_checkpoint(position.as_dict(scope, partition_id), on_stale="raise")
-
-
-def keep_next_write(store: CheckpointStore, scope: Scope, partition_id: str) -> None:
-    """Have the next write of a partition kept in the history, by a store that has one."""
-    if isinstance(store, KeepsHistory):
-        store.keep_next_write(scope, partition_id)
 
 
 def that_deletes(store: CheckpointStore) -> Deletes:

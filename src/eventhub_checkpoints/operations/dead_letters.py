@@ -227,6 +227,54 @@ def check_origin(dead_letters: Iterable[StoredDeadLetter], hub: HubAddress) -> N
             )
 
 
+def to_redrive(
+    source: DeadLetterSource, selection: Selection, hub: HubAddress, *, is_elsewhere: bool
+) -> list[StoredDeadLetter]:
+    """Return the dead letters of a source that are to be sent to a hub.
+
+    Args:
+        source: where the dead letters are.
+        selection: which of them; those that were redriven only if it includes them.
+        hub: where they are sent.
+        is_elsewhere: whether it may be another hub than the one they come from.
+
+    Raises:
+        ConfigurationError: one comes from another hub, or was redriven and is named by its id; see
+            also `Selection.choose`.
+        StoreError, HubUnavailableError: the source could not be read.
+    """
+    chosen = selection.choose(source.dead_letters())
+    if not is_elsewhere:
+        check_origin(chosen, hub)
+    for stored in chosen:
+        if stored.redriven_time is not None and not selection.is_redriven_included:
+            raise ConfigurationError(
+                f"dead letter {stored.dead_letter.id} was redriven to {stored.redriven_to} at "
+                f"{stored.redriven_time:%Y-%m-%dT%H:%M:%SZ}; pass --again to send it again"
+            )
+    return chosen
+
+
+def discard(
+    source: DeadLetterSource, selection: Selection, *, executes: bool
+) -> list[StoredDeadLetter]:
+    """Remove the chosen dead letters of a source, or plan it; return them.
+
+    Raises:
+        ConfigurationError: the source is a hub; see also `Selection.choose`.
+        StoreError: the source failed.
+    """
+    if not isinstance(source, Discards):
+        raise ConfigurationError(
+            f"{source} is an event hub, a log of which no single event can be removed: its dead "
+            "letters expire with its retention"
+        )
+    chosen = selection.choose(source.dead_letters())
+    if executes:
+        source.discard(chosen)
+    return chosen
+
+
 def redrive(
     source: DeadLetterSource,
     dead_letters: Iterable[StoredDeadLetter],

@@ -19,8 +19,14 @@ from azure.eventhub import CheckpointStore
 
 from eventhub_checkpoints._shared.deadline import pause
 from eventhub_checkpoints.errors import StoreUnavailableError
-from eventhub_checkpoints.operations.groups import Owner, Row, in_order, ownership_of
-from eventhub_checkpoints.records import RELEASED, Scope
+from eventhub_checkpoints.operations.groups import (
+    Owner,
+    Row,
+    in_order,
+    ownership_of,
+    release,
+)
+from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.sdk.consumer import EXPIRES_AFTER
 
 PREFIX = "ehcp-"
@@ -84,17 +90,15 @@ class Fence:
         """Return the owner id of a partition."""
         return f"{self._owner}-{partition_id}"
 
-    def read(self) -> dict[str, tuple[Row, Owner]]:
-        """Return the stored ownerships by partition id, as dicts of the store and as read here.
+    def read(self) -> dict[str, Owner]:
+        """Return the stored ownerships by partition id.
 
         Raises:
             StoreError: the store could not be read.
         """
         rows = self._store.list_ownership(*self.scope)
         now = time.time()
-        return {
-            row["partition_id"]: (row, ownership_of(row, now, self._expires_after)) for row in rows
-        }
+        return {row["partition_id"]: ownership_of(row, now, self._expires_after) for row in rows}
 
     def hold(self, partition_ids: Collection[str], *, spare_live: bool = False) -> None:
         """Take the partitions that it does not own, and renew the others where that is due.
@@ -113,20 +117,20 @@ class Fence:
         held = {id_: row for id_, row in self.held.items() if id_ not in partition_ids}
         claims: list[dict[str, Any]] = []
         for id_ in in_order(partition_ids):
-            row, ownership = stored.get(id_, ({}, None))
-            own_id = self.owner_id(id_)
-            if ownership and ownership.owner_id == own_id:
-                if ownership.age < self._renew_after:
-                    held[id_] = dict(row)
+            owner, own_id = stored.get(id_), self.owner_id(id_)
+            if owner and owner.owner_id == own_id:
+                if owner.age < self._renew_after:
+                    held[id_] = owner.row
                     continue
-            elif spare_live and ownership and ownership.is_live and not is_fence(row["owner_id"]):
+            elif spare_live and owner and owner.is_live and not is_fence(owner.owner_id):
                 continue
             names = {**self.scope.as_dict(), "partition_id": id_}
-            claims.append({**names, **row, "owner_id": own_id})
-        won = {row["partition_id"]: dict(row) for row in self._store.claim_ownership(claims)}
+            claims.append({**names, **(owner.row if owner else {}), "owner_id": own_id})
+        won: dict[str, Row] = {
+            row["partition_id"]: row for row in self._store.claim_ownership(claims)
+        }
         for id_ in won.keys() & stored.keys():
-            ownership = stored[id_][1]
-            if ownership.is_live and ownership.owner_id != self.owner_id(id_):
+            if stored[id_].is_live and stored[id_].owner_id != self.owner_id(id_):
                 self.taken_at[id_] = time.monotonic()
         self.held = held | won
 
@@ -145,10 +149,10 @@ class Fence:
                 return
             wait = pause(attempt, deadline - time.monotonic(), random.random())
             if wait is None:
-                row = self.read().get(missing[0], ({},))[0]
+                owner = self.read().get(missing[0])
                 raise StoreUnavailableError(
                     f"partition {missing[0]} of {self.scope} could not be taken from "
-                    f"{row.get('owner_id')!r} within {timeout:g} s"
+                    f"{owner and owner.owner_id!r} within {timeout:g} s"
                 )
             time.sleep(wait)
 
@@ -176,6 +180,7 @@ class Fence:
 
         A partition that was taken from it meanwhile keeps its owner, as its etag has changed.
         """
-        rows = [self.held.pop(id_) for id_ in in_order(partition_ids) if id_ in self.held]
-        if rows:
-            self._store.claim_ownership([{**row, "owner_id": RELEASED} for row in rows])
+        release(
+            self._store,
+            [self.held.pop(id_) for id_ in in_order(partition_ids) if id_ in self.held],
+        )

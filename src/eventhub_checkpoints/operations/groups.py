@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Self
 
@@ -11,11 +11,13 @@ from azure.eventhub import CheckpointStore
 from eventhub_checkpoints.abilities import ListsScopes
 from eventhub_checkpoints.base import BaseCheckpointStore
 from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.receive.address import DEFAULT_CONSUMER_GROUP
 from eventhub_checkpoints.receive.position import is_partition_id
-from eventhub_checkpoints.records import Scope
+from eventhub_checkpoints.records import RELEASED, Scope
 from eventhub_checkpoints.sdk.consumer import EXPIRES_AFTER
 
 Row = Mapping[str, Any]
+"""Row of a store, as azure-eventhub types it: `CheckpointStore.list_ownership`."""
 
 
 class GroupState(StrEnum):
@@ -40,11 +42,13 @@ class Owner:
         owner_id: `""` if the partition was released.
         age: seconds since the last renewal, on the store's clock.
         is_live: whether it has an owner whose last renewal is not older than the expiration time.
+        row: the ownership as `list_ownership` returned it, for the next claim.
     """
 
     owner_id: str
     age: float
     is_live: bool
+    row: Row = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def is_dead(self) -> bool:
@@ -105,6 +109,10 @@ class Group:
         """Return the owner ids of live members by partition id."""
         return {id_: each.owner_id for id_, each in self.ownerships.items() if each.is_live}
 
+    def has_live_owner(self, partition_ids: Iterable[str]) -> bool:
+        """Return whether a live member owns one of these partitions."""
+        return not self.live_owners.keys().isdisjoint(partition_ids)
+
     @property
     def members(self) -> list[Member]:
         """Return the live members, those with the most partitions first."""
@@ -153,10 +161,27 @@ def list_checkpoints(store: CheckpointStore, scope: Scope) -> list[Row]:
     return list(store.list_checkpoints(*scope))
 
 
+def is_live(owner_id: str, age: float, expires_after: float) -> bool:
+    """Return whether an ownership of an age in seconds has an owner, and has not expired."""
+    return bool(owner_id) and age <= expires_after
+
+
 def ownership_of(row: Row, now: float, expires_after: float) -> Owner:
     """Return the owner in a row of `list_ownership`."""
     owner_id, age = row["owner_id"] or "", max(0.0, now - row["last_modified_time"])
-    return Owner(owner_id, age, bool(owner_id) and age <= expires_after)
+    return Owner(owner_id, age, is_live(owner_id, age, expires_after), row)
+
+
+def release(store: CheckpointStore, rows: Iterable[Row]) -> list[Row]:
+    """Release ownerships, for a consumer to claim; return those that were released.
+
+    One that was claimed since its row was read keeps its owner, as its etag has changed.
+
+    Raises:
+        StoreError: the store refused access, or is not ready.
+    """
+    claims = [{**row, "owner_id": RELEASED} for row in rows]
+    return [*store.claim_ownership(claims)] if claims else []
 
 
 def groups(store: CheckpointStore, *, expires_after: float = EXPIRES_AFTER) -> list[Group]:
@@ -192,7 +217,42 @@ def similar_groups(store: CheckpointStore, scope: Scope) -> list[Scope]:
     ]
 
 
-def in_order(partition_ids: Any) -> list[str]:
+def groups_to_poll(
+    requested: Sequence[tuple[CheckpointStore, Scope]],
+) -> tuple[list[tuple[int, Scope]], list[Scope]]:
+    """Choose the groups that an operator wants to see, who has named hubs or groups of them.
+
+    A hub named with `$Default`, the group that is meant when none is named, stands for all of its
+    groups that the store has.
+
+    Args:
+        requested: stores, and the groups that are named in them.
+
+    Returns:
+        Each group once, with the index of the request it belongs to; and the groups of other hubs
+        that the stores have.
+
+    Raises:
+        StoreError: a store could not be read.
+    """
+    chosen: dict[Scope, tuple[int, Scope]] = {}
+    listed: list[Scope] = []
+    for number, (store, own) in enumerate(requested):
+        stored = store.list_scopes() if isinstance(store, ListsScopes) else []
+        listed += stored
+        of_hub = [scope for scope in stored if scope.folded[:2] == own.folded[:2]]
+        if own.consumer_group.lower() != DEFAULT_CONSUMER_GROUP.lower() or not of_hub:
+            of_hub = [own]
+        for scope in of_hub:
+            # Some stores keep names in lower case: the operator's spelling is nicer to read.
+            named = own if scope.folded == own.folded else scope
+            chosen.setdefault(scope.folded, (number, named))
+    hubs = {scope[:2] for scope in chosen}
+    others = {scope.folded: scope for scope in listed if scope.folded[:2] not in hubs}
+    return [*chosen.values()], [*others.values()]
+
+
+def in_order(partition_ids: Iterable[str]) -> list[str]:
     """Return partition ids in numeric order; ids that are not numbers come last."""
     return sorted(
         partition_ids, key=lambda id_: (0, int(id_), id_) if is_partition_id(id_) else (1, 0, id_)

@@ -1,7 +1,7 @@
 """Lag of a consumer group: how far it is behind each partition of a hub."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Literal
@@ -88,6 +88,11 @@ class GroupLag:
         return None if None in lags else sum(each for each in lags if each)
 
     @property
+    def lag_seconds(self) -> float | None:
+        """Return the highest lag in seconds of all partitions; None if that of one is unknown."""
+        return oldest(partition.lag_seconds for partition in self.partitions)
+
+    @property
     def members(self) -> int:
         """Return the number of live members that own a partition."""
         return len({each.owner_id for each in self.partitions if each.owner_id})
@@ -104,6 +109,32 @@ class GroupLag:
     def lost(self) -> int:
         """Return the number of events that expired before they were processed."""
         return sum(partition.lost for partition in self.partitions)
+
+
+def oldest(ages: Iterable[float | None]) -> float | None:
+    """Return the highest age in seconds; None if one is unknown, 0 if there are none."""
+    highest = 0.0
+    for age in ages:
+        if age is None:
+            return None
+        highest = max(highest, age)
+    return highest
+
+
+def next_retained(checkpoint: int | None, begin: int, last: int, missing: Missing) -> int:
+    """Return the retained event that a group reads next.
+
+    Args:
+        checkpoint: sequence number of the last processed event; None if none is stored.
+        begin: sequence number of the first retained event.
+        last: of the newest one.
+        missing: where consumers start without a checkpoint.
+    """
+    if checkpoint is None:
+        return begin if missing == "earliest" else last + 1
+    # A checkpoint ahead of the newest event belongs to a hub that was deleted: nothing of this one
+    # was processed.
+    return begin if checkpoint > last else max(checkpoint + 1, begin)
 
 
 def partition_lag(
@@ -126,23 +157,14 @@ def partition_lag(
     row = checkpoint or {}
     number, offset = row.get("sequence_number"), row.get("offset")
     modified = row.get("last_modified_time")
-    lag: int | None
-    if number is not None:
-        # A checkpoint ahead of the newest event belongs to a hub that was deleted: nothing of this
-        # one was processed.
-        done = begin - 1 if number > last else max(number, begin - 1)
-        lag = last - done
-    elif checkpoint is None:
-        lag = last - begin + 1 if missing == "earliest" else 0
-    else:
-        lag = None
+    has_offset_only = checkpoint is not None and number is None
     return PartitionLag(
         properties.partition_id,
         begin,
         last,
         number,
         offset if isinstance(offset, str) else "",
-        lag,
+        None if has_offset_only else last + 1 - next_retained(number, begin, last, missing),
         0 if number is None else max(0, begin - 1 - number),
         None if modified is None else max(0.0, now - modified),
         ownership.owner_id if ownership and ownership.is_live else "",
@@ -181,13 +203,13 @@ def lag(
     with ThreadPoolExecutor(1) as pool:
         reading = pool.submit(group, store, scope, expires_after=expires_after)
         properties = partition_properties(hub, timeout=timeout)
-        found = reading.result()
-    return confirmed_lag(hub, found, properties, missing, timeout)
+        rows = reading.result()
+    return confirmed_lag(hub, rows, properties, missing, timeout)
 
 
 def confirmed_lag(
     hub: Address,
-    found: Group,
+    group: Group,
     properties: Mapping[str, PartitionProperties],
     missing: Missing,
     timeout: float,
@@ -201,33 +223,33 @@ def confirmed_lag(
         ConfigurationError: the namespace has no such hub, or refuses access.
         HubUnavailableError: the hub did not answer within `timeout` (s).
     """
-    sample = group_lag(found, properties, time.time(), missing)
+    sample = group_lag(group, properties, time.time(), missing)
     ahead = [position.partition_id for position in sample.partitions if position.is_gone]
     if not ahead:
         return sample
     newer = partition_properties(hub, ahead, timeout=timeout)
-    return group_lag(found, {**properties, **newer}, time.time(), missing)
+    return group_lag(group, {**properties, **newer}, time.time(), missing)
 
 
 def group_lag(
-    found: Group,
+    group: Group,
     properties: Mapping[str, PartitionProperties],
     now: float,
     missing: Missing = "earliest",
 ) -> GroupLag:
     """Compare the rows of a group with the events that the hub retains."""
     return GroupLag(
-        found.scope,
+        group.scope,
         now,
         [
             partition_lag(
                 properties[id_],
-                found.checkpoints.get(id_),
-                found.ownerships.get(id_),
+                group.checkpoints.get(id_),
+                group.ownerships.get(id_),
                 now,
                 missing,
             )
             for id_ in in_order(properties)
         ],
-        in_order(found.checkpoints.keys() - properties.keys()),
+        in_order(group.checkpoints.keys() - properties.keys()),
     )

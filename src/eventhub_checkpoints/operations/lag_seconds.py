@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 
 from eventhub_checkpoints.errors import HubUnavailableError
 from eventhub_checkpoints.operations.lag import GroupLag, PartitionLag
-from eventhub_checkpoints.receive.address import Address
+from eventhub_checkpoints.receive.address import Address, checked_group
+from eventhub_checkpoints.receive.amqp.address import HubAddress
 from eventhub_checkpoints.receive.hub import ask_each
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT, ReadSettings
 
@@ -95,6 +96,24 @@ class EnqueuedTimes:
     def __init__(self) -> None:
         self._known: dict[str, KnownEvent] = {}
 
+    def add_to(
+        self, sample: GroupLag, hub: HubAddress, through: str | None, timeout: float
+    ) -> GroupLag:
+        """Add the lag in seconds to a sample, where the events can be read.
+
+        Args:
+            sample: of the group.
+            hub: as read by the group.
+            through: consumer group that reads the events; None: the group itself.
+            timeout: see `read`.
+
+        Raises:
+            ConfigurationError, HubUnavailableError: see `read`.
+        """
+        name = checked_group("consumer_group", through or hub.consumer_group)
+        reader = replace(hub, consumer_group=name)
+        return with_seconds(sample, self.read(reader, readable(sample, name), timeout))
+
     def read(
         self,
         hub: Address,
@@ -154,8 +173,8 @@ def enqueued_time(hub: Address, partition_id: str, number: int, timeout: float) 
     deadline = time.monotonic() + timeout
     with hub.open_stream(partition_id, number, number + 1, ONE_EVENT) as stream:
         while columns := stream.next(max(0.0, deadline - time.monotonic())):
-            for found, enqueued in zip(columns.numbers, columns.enqueued, strict=True):
-                if found >= number and enqueued is not None:
+            for delivered, enqueued in zip(columns.numbers, columns.enqueued, strict=True):
+                if delivered >= number and enqueued is not None:
                     return enqueued / 1000
     raise HubUnavailableError(
         f"partition {partition_id} of {hub} delivered no event from sequence number {number} on "

@@ -1,7 +1,7 @@
 """Migration: positions that another program has saved, for the store of a consumer group."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from azure.eventhub import CheckpointStore
 
@@ -47,20 +47,20 @@ def read(format: str, container_url: str, scope: Scope, *, prefix: str = "") -> 
         StoreError: the container could not be read.
     """
     if format == IOTHUB_REACT:
-        found = read_iothub_react_blobs(container_url, scope)
+        saved = read_iothub_react_blobs(container_url, scope)
     elif format == AS_TYPED:
-        found = read_as_typed(container_url, scope)
+        saved = read_as_typed(container_url, scope)
     elif format in FORMATS:
-        found = read_lease_blobs(container_url, LeaseFormat(format), scope, prefix=prefix)
+        saved = read_lease_blobs(container_url, LeaseFormat(format), scope, prefix=prefix)
     else:
         raise ConfigurationError(f"the format is not one of {', '.join(FORMATS)}")
-    if not found:
+    if not saved:
         raise ConfigurationError(
             f"no position of {scope} was found in the format {format}: either the old program has "
             "processed nothing, or its names are others; names of blobs depend on case, so pass "
             "hub and group as it had them, and its prefix"
         )
-    return found
+    return saved
 
 
 def read_as_typed(container_url: str, scope: Scope) -> list[Checkpoint]:
@@ -102,10 +102,12 @@ def with_numbers(
         ConfigurationError: the namespace has no such hub, or refuses access.
         HubUnavailableError: the hub did not answer in time.
     """
-    found = {each.partition_id: Position(each.sequence_number, each.offset) for each in checkpoints}
-    unknown = {id_: each.offset for id_, each in found.items() if each.sequence_number is None}
+    positions = {
+        each.partition_id: Position(each.sequence_number, each.offset) for each in checkpoints
+    }
+    unknown = {id_: each.offset for id_, each in positions.items() if each.sequence_number is None}
     if not unknown:
-        return found
+        return positions
     properties = partition_properties(hub, timeout=timeout)
 
     def ask(id_: str) -> int | None:
@@ -113,8 +115,8 @@ def with_numbers(
 
     numbers = ask_each([id_ for id_ in unknown if id_ in properties], ask, 2 * timeout)
     for id_, number in numbers.items():
-        found[id_] = Position(number, unknown[id_])
-    return found
+        positions[id_] = Position(number, unknown[id_])
+    return positions
 
 
 def number_of(
@@ -130,6 +132,19 @@ def number_of(
     except HubUnavailableError:
         return None
     return None if following is None else following - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Migrated:
+    """Result of a migration.
+
+    Attributes:
+        copied: partitions whose position was written, in numeric order.
+        failures: why others were not, by partition id.
+    """
+
+    copied: Sequence[str] = ()
+    failures: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,20 +180,22 @@ class Migration:
         Raises:
             StoreError: the store could not be read.
         """
-        found = group(store, scope, expires_after=expires_after)
-        return cls(store, scope, plan(source, positions_of(found), found.live_owners))
+        stored = group(store, scope, expires_after=expires_after)
+        return cls(store, scope, plan(source, positions_of(stored), stored.live_owners))
 
-    def execute(self) -> dict[str, str]:
-        """Write what is ahead of the store; return the failures by partition id.
+    def execute(self) -> "Migrated":
+        """Write what is ahead of the store.
 
         Raises:
             StoreError: the store failed; run the migration again to continue.
         """
+        copied: list[str] = []
         failures: dict[str, str] = {}
         for step in self.steps:
             if step.action.writes:
                 try:
                     write_listed(self.store, self.scope, step.partition_id, step.source)
+                    copied.append(step.partition_id)
                 except (StaleCheckpointError, InvalidRecordError) as error:
                     failures[step.partition_id] = str(error)
-        return failures
+        return Migrated(copied, failures)

@@ -9,8 +9,9 @@ from azure.eventhub import CheckpointStore
 
 from eventhub_checkpoints.abilities import Replaces
 from eventhub_checkpoints.errors import InvalidRecordError, StaleCheckpointError, StoreError
-from eventhub_checkpoints.operations.change import keep_next_write, write, write_listed
+from eventhub_checkpoints.operations.change import write, write_listed
 from eventhub_checkpoints.operations.groups import group
+from eventhub_checkpoints.operations.history import keep_next_write
 from eventhub_checkpoints.operations.positions import Position, positions_of
 from eventhub_checkpoints.operations.transfer import Action, Step, plan
 from eventhub_checkpoints.records import Scope
@@ -61,9 +62,9 @@ class Mirror:
         Raises:
             StoreError: a store could not be read.
         """
-        found = group(self.source, self.scope, expires_after=self.expires_after)
-        here = group(self.target, self.scope, expires_after=self.expires_after)
-        return plan(positions_of(found), positions_of(here), here.live_owners, self._copied)
+        source = group(self.source, self.scope, expires_after=self.expires_after)
+        target = group(self.target, self.scope, expires_after=self.expires_after)
+        return plan(positions_of(source), positions_of(target), target.live_owners, self._copied)
 
     def copy(self) -> Pass:
         """Make one pass; an outage of a store is reported in the result."""

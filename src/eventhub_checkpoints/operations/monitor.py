@@ -12,7 +12,6 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
-from functools import partial
 from math import ceil
 from typing import Self
 
@@ -27,10 +26,11 @@ from eventhub_checkpoints.errors import (
 )
 from eventhub_checkpoints.operations.groups import Group, group
 from eventhub_checkpoints.operations.lag import GroupLag, Missing, confirmed_lag
-from eventhub_checkpoints.operations.lag_seconds import EnqueuedTimes, readable, with_seconds
+from eventhub_checkpoints.operations.lag_seconds import EnqueuedTimes, with_seconds
 from eventhub_checkpoints.operations.scale import DEMAND_HOLD, TARGET, Demand, demand
-from eventhub_checkpoints.operations.states import WINDOW, State, states
-from eventhub_checkpoints.receive.address import Address, PartitionProperties
+from eventhub_checkpoints.operations.states import WINDOW, State, states, worst
+from eventhub_checkpoints.receive.address import PartitionProperties, checked_group
+from eventhub_checkpoints.receive.amqp.address import HubAddress
 from eventhub_checkpoints.receive.hub import partition_properties
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT
 from eventhub_checkpoints.records import Scope
@@ -52,7 +52,7 @@ STOP_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class PolledGroup:
     """Consumer group to poll.
 
     Attributes:
@@ -61,21 +61,38 @@ class Watched:
         missing: where the consumers start in a partition without a checkpoint.
         expires_after: seconds after which an ownership that was not renewed counts as expired.
         timeout: seconds for the queries to the hub, and for the lists of the store.
-        reader: the hub, as read by the group that reads the first unprocessed events; None if no
-            events may be read, and the lag in seconds stays unknown.
+        through: consumer group through which events are read; None: the group itself, as far as
+            its consumers admit that.
+        has_seconds: whether the first unprocessed events are read, for the lag in seconds.
+
+    Raises:
+        ConfigurationError: `through` is not the name of a consumer group.
     """
 
     store: CheckpointStore
-    hub: Address
+    hub: HubAddress
     missing: Missing = "earliest"
     expires_after: float = EXPIRES_AFTER
     timeout: float = OPERATION_TIMEOUT
-    reader: Address | None = None
+    through: str | None = None
+    has_seconds: bool = False
+
+    def __post_init__(self) -> None:
+        if self.through is not None:
+            checked_group("consumer_group", self.through)
 
     @property
     def scope(self) -> Scope:
         """Return the names of the group."""
         return self.hub.scope()
+
+    def read(self) -> Group:
+        """Read the rows of the group.
+
+        Raises:
+            StoreError: the store could not be read.
+        """
+        return group(self.store, self.scope, expires_after=self.expires_after)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +106,7 @@ class Status:
         polls: number of polls that have ended.
         failures: number of those that failed.
         seconds: duration of the last poll; 0 before the first one.
+        hold: seconds for which demand must have been lower before it falls; see `scale.demand`.
     """
 
     scope: Scope
@@ -97,6 +115,7 @@ class Status:
     polls: int = 0
     failures: int = 0
     seconds: float = 0.0
+    hold: float = DEMAND_HOLD
 
     @property
     def newest(self) -> GroupLag:
@@ -117,21 +136,24 @@ class Status:
         if self.error:
             raise CheckpointStoreError(f"the lag of {self.scope} is unknown: {self.error}")
 
-    def demand(
-        self, target: int = TARGET, activation: int = 0, hold: float = DEMAND_HOLD
-    ) -> Demand:
+    def demand(self, target: int = TARGET, activation: int = 0) -> Demand:
         """Return what an autoscaler may ask for; see `scale.demand`.
 
         Raises:
             CheckpointStoreError: the lag is unknown now.
         """
         self.check()
-        return demand(self.window, target, activation, hold)
+        return demand(self.window, target, activation, self.hold)
 
     @property
     def states(self) -> Mapping[str, State]:
         """Return the state of each partition, by partition id."""
         return states(self.window[-WINDOW:])
+
+    @property
+    def state(self) -> State:
+        """Return the worst of its partitions' states; UNKNOWN if the lag is unknown now."""
+        return State.UNKNOWN if self.error else worst(self.states.values())
 
 
 class Monitor:
@@ -152,30 +174,29 @@ class Monitor:
 
     def __init__(
         self,
-        groups: Iterable[Watched],
+        groups: Iterable[PolledGroup],
         *,
         interval: float = INTERVAL,
         hold: float = DEMAND_HOLD,
         fresh: float | None = None,
     ) -> None:
-        self.hold = hold
         self._fresh = max(FRESH_SECONDS, FRESH_INTERVALS * interval) if fresh is None else fresh
         self._changed = threading.Condition()
         self._version = 0
         self._stopped = threading.Event()
         self._statuses: dict[Scope, Status] = {}
         self._read_at: dict[Scope, float] = {}
-        hubs: dict[Scope, list[Watched]] = {}
-        for watched in groups:
-            if watched.scope.folded in {scope.folded for scope in self._statuses}:
-                raise ConfigurationError(f"{watched.scope} is named twice")
-            self._statuses[watched.scope] = Status(watched.scope)
-            hub = watched.scope.folded._replace(consumer_group="")
-            hubs.setdefault(hub, []).append(watched)
+        hubs: dict[Scope, list[PolledGroup]] = {}
+        for polled in groups:
+            if polled.scope.folded in {scope.folded for scope in self._statuses}:
+                raise ConfigurationError(f"{polled.scope} is named twice")
+            self._statuses[polled.scope] = Status(polled.scope, hold=hold)
+            hub = polled.scope.folded._replace(consumer_group="")
+            hubs.setdefault(hub, []).append(polled)
         if not hubs:
             raise ConfigurationError("there is no group to poll")
         samples = max(WINDOW, ceil(hold / interval) + 1)
-        self._pollers = [HubPoller(each, samples) for each in hubs.values()]
+        self._pollers = [HubPoller(each, samples, hold) for each in hubs.values()]
         self._threads = [
             threading.Thread(
                 target=self._run, args=(poller, interval), name=f"poll {poller.hub}", daemon=True
@@ -295,12 +316,13 @@ class HubPoller:
     Args:
         groups: of the same hub.
         samples: maximum number of samples that are kept for each group.
+        hold: see `Status`.
     """
 
-    def __init__(self, groups: Sequence[Watched], samples: int) -> None:
+    def __init__(self, groups: Sequence[PolledGroup], samples: int, hold: float) -> None:
         self.hub = groups[0].hub
-        self._groups = {watched.scope: watched for watched in groups}
-        self._statuses = {scope: Status(scope) for scope in self._groups}
+        self._groups = {polled.scope: polled for polled in groups}
+        self._statuses = {scope: Status(scope, hold=hold) for scope in self._groups}
         self._windows: dict[Scope, deque[GroupLag]] = {
             scope: deque(maxlen=samples) for scope in self._groups
         }
@@ -311,86 +333,79 @@ class HubPoller:
     def poll(self) -> list[Status]:
         """Take a sample of each group."""
         begun = time.monotonic()
-        lists = [
-            in_daemon_thread(
-                partial(group, each.store, each.scope, expires_after=each.expires_after)
-            )
-            for each in self._groups.values()
-        ]
+        lists = [in_daemon_thread(each.read) for each in self._groups.values()]
         properties: Mapping[str, PartitionProperties] = {}
         error = ""
         try:
             properties = partition_properties(
                 self.hub,
                 expected=self._partition_ids,
-                timeout=max(watched.timeout for watched in self._groups.values()),
+                timeout=max(polled.timeout for polled in self._groups.values()),
             )
             self._partition_ids = [*properties]
         except CheckpointStoreError as failure:
             error = str(failure)
         except Exception as failure:
             error = unexpected(failure)
-        for watched, rows in zip(self._groups.values(), lists, strict=True):
-            self._statuses[watched.scope] = self._status(watched, rows, properties, error, begun)
+        for polled, rows in zip(self._groups.values(), lists, strict=True):
+            self._statuses[polled.scope] = self._status(polled, rows, properties, error, begun)
         return [*self._statuses.values()]
 
     def _status(
         self,
-        watched: Watched,
+        polled: PolledGroup,
         rows: Future[Group],
         properties: Mapping[str, PartitionProperties],
         error: str,
         begun: float,
     ) -> Status:
-        scope = watched.scope
+        scope = polled.scope
         if not error:
             try:
                 sample = confirmed_lag(
-                    watched.hub,
-                    awaited(rows, watched, begun + watched.timeout),
+                    polled.hub,
+                    awaited(rows, polled, begun + polled.timeout),
                     properties,
-                    watched.missing,
-                    watched.timeout,
+                    polled.missing,
+                    polled.timeout,
                 )
-                self._windows[scope].append(self._with_seconds(watched, sample))
+                self._windows[scope].append(self._with_seconds(polled, sample))
             except CheckpointStoreError as failure:
                 error = str(failure)
             except Exception as failure:
                 error = unexpected(failure)
         before = self._statuses[scope]
-        return Status(
-            scope,
-            tuple(self._windows[scope]),
-            error,
-            before.polls + 1,
-            before.failures + bool(error),
-            time.monotonic() - begun,
+        return replace(
+            before,
+            window=tuple(self._windows[scope]),
+            error=error,
+            polls=before.polls + 1,
+            failures=before.failures + bool(error),
+            seconds=time.monotonic() - begun,
         )
 
-    def _with_seconds(self, watched: Watched, sample: GroupLag) -> GroupLag:
+    def _with_seconds(self, polled: PolledGroup, sample: GroupLag) -> GroupLag:
         """Add the lag in seconds where it can be read; a failure leaves it unknown."""
-        if watched.reader is None:
+        if not polled.has_seconds:
             return sample
-        scope = watched.scope
-        positions = readable(sample, watched.reader.consumer_group)
+        scope, times = polled.scope, self._times[polled.scope]
         if time.monotonic() < self._read_again[scope]:
             return with_seconds(sample, {})
         try:
-            seconds = min(watched.timeout, READ_SECONDS)
-            enqueued = self._times[scope].read(watched.reader, positions, seconds)
+            seconds = min(polled.timeout, READ_SECONDS)
+            return times.add_to(sample, polled.hub, polled.through, seconds)
         except CheckpointStoreError as failure:
             self._read_again[scope] = time.monotonic() + READ_AGAIN
             log.warning("the lag of %s in seconds is unknown: %s", scope, failure)
-            enqueued = self._times[scope].known
-        return with_seconds(sample, enqueued)
+            return with_seconds(sample, times.known)
 
 
-def awaited(rows: Future[Group], watched: Watched, deadline: float) -> Group:
+def awaited(rows: Future[Group], polled: PolledGroup, deadline: float) -> Group:
     """Return the rows of a group.
 
     Args:
         rows: being read.
-        watched: the group.
+        polled: the group.
         deadline: on the clock of `time.monotonic`.
 
     Raises:
@@ -399,7 +414,7 @@ def awaited(rows: Future[Group], watched: Watched, deadline: float) -> Group:
     wait([rows], max(0.0, deadline - time.monotonic()))
     if not rows.done():
         raise StoreUnavailableError(
-            f"the store gave no answer for {watched.scope} within {watched.timeout:g} s"
+            f"the store gave no answer for {polled.scope} within {polled.timeout:g} s"
         )
     return rows.result()
 

@@ -35,9 +35,10 @@ from eventhub_checkpoints.errors import (
     StoreError,
     StoreUnavailableError,
 )
-from eventhub_checkpoints.operations.change import GroupActiveError, keep_next_write
+from eventhub_checkpoints.operations.change import GroupActiveError
 from eventhub_checkpoints.operations.fence import Fence, is_fence
 from eventhub_checkpoints.operations.groups import Group, group, in_order
+from eventhub_checkpoints.operations.history import keep_next_write
 from eventhub_checkpoints.operations.positions import Position, positions_of
 from eventhub_checkpoints.operations.transfer import CLOSED_WAITING, closed_with, position_in
 from eventhub_checkpoints.records import Scope
@@ -53,6 +54,10 @@ Consumers renew six times within that time, with up to 20 % jitter, and notice a
 START_LATER = (
     "stop the consumers of the new store, and start them again once the move has prepared it"
 )
+PASSES = 20
+"""Number of passes of a move within the time after which an ownership expires."""
+LONGEST_INTERVAL = 1.0
+"""Seconds between two of them at most."""
 CONCURRENCY = 8
 """Partitions whose checkpoints are written at a time."""
 
@@ -173,10 +178,10 @@ class Rows:
         Raises:
             StoreError: the store could not be read.
         """
-        found = group(store, scope, expires_after=expires_after)
-        live = {id_: owner for id_, owner in found.live_owners.items() if not is_fence(owner)}
-        fenced = {id_ for id_, each in found.ownerships.items() if is_fence(each.owner_id)}
-        return cls(positions_of(found), live, fenced, found)
+        stored = group(store, scope, expires_after=expires_after)
+        live = {id_: owner for id_, owner in stored.live_owners.items() if not is_fence(owner)}
+        fenced = {id_ for id_, each in stored.ownerships.items() if is_fence(each.owner_id)}
+        return cls(positions_of(stored), live, fenced, stored)
 
 
 def progress(partition_ids: Sequence[str], source: Rows, target: Rows) -> list[PartitionMove]:
@@ -257,6 +262,11 @@ class Move:
         self._done: set[str] = set()
         self._overtaken: dict[tuple[int, str], int] = {}
 
+    @property
+    def interval(self) -> float:
+        """Return the seconds between two passes."""
+        return min(LONGEST_INTERVAL, self._expires_after / PASSES)
+
     def check(self) -> list[PartitionMove]:
         """Return the progress of each partition; nothing is written.
 
@@ -267,9 +277,9 @@ class Move:
             StoreError: a store could not be read.
         """
         moves = self._read()
-        found = self._there.group
-        if found and any(each.stage is Stage.OPEN and each.target_owner_id for each in moves):
-            raise GroupActiveError(found, START_LATER)
+        target = self._there.group
+        if target and any(each.stage is Stage.OPEN and each.target_owner_id for each in moves):
+            raise GroupActiveError(target, START_LATER)
         return moves
 
     def run(self, every: float, stopping: threading.Event) -> Iterator[Pass]:
@@ -397,8 +407,8 @@ class Move:
         self._target_fence.hold(waiting)
         if waiting[0] not in self._target_fence.held:
             raise StoreUnavailableError(f"partition {waiting[0]} went to another owner; try again")
-        row = self._source_fence.read().get(waiting[0])
-        if row is not None and row[1].owner_id == self._target_fence.owner_id(waiting[0]):
+        owner = self._source_fence.read().get(waiting[0])
+        if owner and owner.owner_id == self._target_fence.owner_id(waiting[0]):
             self._target_fence.release(waiting)
             raise ConfigurationError("source and target are the same store; nothing was moved")
 

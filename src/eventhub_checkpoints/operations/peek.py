@@ -178,13 +178,13 @@ def positions_at(
         )
 
     def read(address: HubAddress) -> list[PositionAtTime]:
-        found = ask_each(
+        by_partition = ask_each(
             in_order(properties),
             lambda partition_id: position(address, partition_id),
             timeout,
             describe=lambda silent: f"partition {silent} of {hub}",
         )
-        return list(found.values())
+        return list(by_partition.values())
 
     return through_some_group(hub, through, read)
 

@@ -12,7 +12,6 @@ import io
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from azure.eventhub import CheckpointStore
 
@@ -71,7 +70,7 @@ class Position:
             return None
         return self.sequence_number + 1
 
-    def as_dict(self, scope: Scope, partition_id: str) -> dict[str, Any]:
+    def as_dict(self, scope: Scope, partition_id: str) -> dict[str, str | int | None]:
         """Return the argument of `update_checkpoint`."""
         return {
             **scope.as_dict(),
@@ -80,7 +79,7 @@ class Position:
             "offset": self.offset,
         }
 
-    def as_row(self) -> dict[str, Any]:
+    def as_row(self) -> Row:
         """Return the position as `list_checkpoints` shows it, for `replace_checkpoint`."""
         number = self.sequence_number
         return {"sequence_number": number, "offset": listed_offset(self.offset, number)}
@@ -119,9 +118,9 @@ class GroupPositions:
     positions: Positions = field(default_factory=dict)
 
 
-def positions_of(found: Group) -> dict[str, Position]:
+def positions_of(group: Group) -> dict[str, Position]:
     """Return the positions of a group by partition id, in numeric order."""
-    return {id_: Position.of(found.checkpoints[id_]) for id_ in in_order(found.checkpoints)}
+    return {id_: Position.of(group.checkpoints[id_]) for id_ in in_order(group.checkpoints)}
 
 
 def read_positions(store: CheckpointStore, scope: Scope) -> dict[str, Position]:
@@ -133,7 +132,7 @@ def read_positions(store: CheckpointStore, scope: Scope) -> dict[str, Position]:
     return {row["partition_id"]: Position.of(row) for row in store.list_checkpoints(*scope)}
 
 
-def to_json(groups: Iterable[GroupPositions], **more: Any) -> str:
+def to_json(groups: Iterable[GroupPositions], **more: object) -> str:
     """Return positions as JSON, with further keys of the outermost object."""
     value = {
         "format": FORMAT,
@@ -146,7 +145,7 @@ def to_json(groups: Iterable[GroupPositions], **more: Any) -> str:
     return json.dumps(value, indent=2) + "\n"
 
 
-def json_rows(positions: Positions) -> list[dict[str, Any]]:
+def json_rows(positions: Positions) -> list[dict[str, object]]:
     """Return positions as the objects of a JSON array, in numeric order."""
     return [
         {
@@ -173,19 +172,37 @@ def to_csv(groups: Iterable[GroupPositions]) -> str:
     )
 
 
+def following(positions: Positions) -> dict[str, int]:
+    """Return the event read next of each partition.
+
+    Raises:
+        ConfigurationError: a position is closed, or has no sequence number.
+    """
+    numbers: dict[str, int] = {}
+    for id_, position in positions.items():
+        if position.next is None:
+            reason = "is closed" if position.is_closed else "has no sequence number"
+            raise ConfigurationError(
+                f"the checkpoint of partition {id_} {reason}, so the format kafka cannot name the "
+                "event that is read next; use json"
+            )
+        numbers[id_] = position.next
+    return numbers
+
+
 def to_kafka(eventhub_name: str, following: Mapping[str, int]) -> str:
     """Return the numbers of the events read next, in the CSV of `kafka-consumer-groups`."""
     return csv_text((eventhub_name, id_, following[id_]) for id_ in in_order(following))
 
 
-def csv_text(rows: Iterable[Sequence[Any]]) -> str:
+def csv_text(rows: Iterable[Sequence[object]]) -> str:
     """Return rows as CSV."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
     return text.getvalue()
 
 
-def read_json_object(text: str, name: str) -> dict[str, Any]:
+def read_json_object(text: str, name: str) -> dict[str, object]:
     """Parse the outermost object of a JSON file of positions.
 
     Raises:
@@ -205,7 +222,7 @@ def read_json_object(text: str, name: str) -> dict[str, Any]:
 
 
 def groups_of(
-    value: Mapping[str, Any], name: str, key: str = "checkpoints"
+    value: Mapping[str, object], name: str, key: str = "checkpoints"
 ) -> list[GroupPositions]:
     """Return the groups of a JSON file of positions.
 
@@ -220,17 +237,17 @@ def groups_of(
     groups = value.get("groups")
     if not isinstance(groups, list) or not all(isinstance(each, dict) for each in groups):
         raise ConfigurationError(f"{name} has no list of groups; expected {EXPECTED}")
-    found = []
+    positions = []
     for group in groups:
         rows = group.get(key)
         if not isinstance(rows, list):
             raise ConfigurationError(f"a group of {name} has no {key}; expected {EXPECTED}")
         try:
             scope = Scope.from_dict(group)
-            found.append(GroupPositions(scope, unique([position_row(row) for row in rows])))
+            positions.append(GroupPositions(scope, unique([position_row(row) for row in rows])))
         except InvalidRecordError as error:
             raise ConfigurationError(f"{name}: {error}") from None
-    return found
+    return positions
 
 
 def unique(rows: Iterable[tuple[str, Position]]) -> dict[str, Position]:
@@ -239,15 +256,15 @@ def unique(rows: Iterable[tuple[str, Position]]) -> dict[str, Position]:
     Raises:
         InvalidRecordError: two rows are of the same partition.
     """
-    found: dict[str, Position] = {}
+    by_partition: dict[str, Position] = {}
     for partition_id, position in rows:
-        if partition_id in found:
+        if partition_id in by_partition:
             raise InvalidRecordError("partition_id", partition_id, "each partition once")
-        found[partition_id] = position
-    return found
+        by_partition[partition_id] = position
+    return by_partition
 
 
-def position_row(row: Any) -> tuple[str, Position]:
+def position_row(row: object) -> tuple[str, Position]:
     """Return partition id and position of a row of a file.
 
     Raises:
@@ -279,7 +296,7 @@ def read_csv(text: str, name: str) -> list[GroupPositions]:
     except (InvalidRecordError, csv.Error) as error:
         raise ConfigurationError(f"{name}, line {reader.line_num}: {error}") from None
     try:
-        return [GroupPositions(scope, unique(found)) for scope, found in rows.items()]
+        return [GroupPositions(scope, unique(positions)) for scope, positions in rows.items()]
     except InvalidRecordError as error:
         raise ConfigurationError(f"{name}: {error}") from None
 
@@ -329,7 +346,7 @@ def read_kafka(text: str, name: str, scope: Scope) -> dict[str, int]:
     Raises:
         ConfigurationError: a line is malformed, or of another topic.
     """
-    found: dict[str, int] = {}
+    numbers: dict[str, int] = {}
     for line, fields in csv_rows(text, name):
         values = [value.strip() for value in fields]
         if not any(values):
@@ -348,9 +365,9 @@ def read_kafka(text: str, name: str, scope: Scope) -> dict[str, int]:
             )
         if number > MOST_INT64:
             raise ConfigurationError(f"{where} has offset {number}; expected at most 2**63 - 1")
-        if partition_id in found:
+        if partition_id in numbers:
             raise ConfigurationError(f"{where} is the second of partition {partition_id}")
-        found[partition_id] = number
-    if not found:
+        numbers[partition_id] = number
+    if not numbers:
         raise ConfigurationError(f"{name} has no line of {scope}; expected {EXPECTED}")
-    return found
+    return numbers

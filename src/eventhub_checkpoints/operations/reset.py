@@ -7,11 +7,11 @@ Source: Apache Kafka, `tools/consumer/group/ConsumerGroupCommand.java`, `--reset
 goals, the limits, and what happens without a committed offset.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal
+from typing import Literal
 
 from eventhub_checkpoints._shared.durations import parse_duration
 from eventhub_checkpoints._shared.offset_words import START_OF_STREAM
@@ -19,14 +19,17 @@ from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints._shared.times import parse_time
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.operations.groups import Group, in_order
-from eventhub_checkpoints.operations.lag import Missing
+from eventhub_checkpoints.operations.lag import Missing, next_retained
 from eventhub_checkpoints.operations.peek import has_event_since
 from eventhub_checkpoints.operations.positions import Position, positions_of
+from eventhub_checkpoints.operations.recorded_change import GroupChange
 from eventhub_checkpoints.receive.address import (
     DEFAULT_CONSUMER_GROUP,
     Address,
     PartitionProperties,
+    checked_group,
 )
+from eventhub_checkpoints.receive.amqp.address import HubAddress
 from eventhub_checkpoints.receive.hub import ask_each, first_event, partition_properties
 from eventhub_checkpoints.receive.position import EventPosition
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT, OffsetRange, ReadSettings
@@ -84,15 +87,19 @@ def goal_of(kind: str, value: str = "") -> Goal:
     raise ConfigurationError(f"the goal is {quoted(kind)}; expected {', '.join(KINDS)}")
 
 
-def reading_group(found: Group, name: str, through: str | None = None) -> str:
-    """Return the consumer group through which single events are read.
+def address_for_reading(hub: HubAddress, group: Group, through: str | None) -> HubAddress:
+    """Return a hub as read by the consumer group through which single events are read.
 
     Args:
-        found: the group that is reset; while it has consumers, the hub refuses other readers.
-        name: its name as the hub spells it.
+        hub: as read by the group that is reset.
+        group: the rows of that; while it has consumers, the hub refuses other readers.
         through: the group that the operator named for this; None: none.
+
+    Raises:
+        ConfigurationError: `through` is not the name of a consumer group.
     """
-    return through or (DEFAULT_CONSUMER_GROUP if found.members else name)
+    name = through or (DEFAULT_CONSUMER_GROUP if group.members else hub.consumer_group)
+    return replace(hub, consumer_group=checked_group("consumer_group", name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,12 +155,10 @@ def old_next(
 
     None if the position holds an offset only, or is closed.
     """
-    if position is None:
-        return begin if missing == "earliest" else last + 1
-    if position.next is None:
+    if position is not None and position.next is None:
         return None
-    # A checkpoint ahead of the newest event belongs to a hub that was deleted.
-    return begin if position.next > last + 1 else max(position.next, begin)
+    number = None if position is None else position.sequence_number
+    return next_retained(number, begin, last, missing)
 
 
 def goal_number(
@@ -238,7 +243,7 @@ def plan_partition(
 
 def plan_reset(
     goal: Goal,
-    found: Group,
+    group: Group,
     hub: Address,
     partition_ids: Sequence[str] = (),
     *,
@@ -250,7 +255,7 @@ def plan_reset(
 
     Args:
         goal: from where the group is to read.
-        found: the group.
+        group: the group.
         hub: the hub, with the consumer group through which events are read.
         partition_ids: default: those that the goal names, else all of the hub.
         before: positions from which the plan starts, instead of the stored ones.
@@ -262,23 +267,23 @@ def plan_reset(
             have to be read through a group whose partitions are held by its consumers.
         HubUnavailableError: the hub did not answer in time.
     """
-    properties = partition_properties(hub, expected=found.partition_ids, timeout=timeout)
+    properties = partition_properties(hub, expected=group.partition_ids, timeout=timeout)
     named = [*(goal if isinstance(goal, Mapping) and not partition_ids else partition_ids)]
     chosen = in_order(named or properties)
     check_partitions(chosen, properties, goal, hub)
-    stored: Mapping[str, Position | None] = {**positions_of(found), **(before or {})}
-    shown = {id_: properties[id_] for id_ in chosen}
+    stored: Mapping[str, Position | None] = {**positions_of(group), **(before or {})}
+    asked_for = {id_: properties[id_] for id_ in chosen}
     is_time = isinstance(goal, datetime)
     if isinstance(goal, datetime):
-        goal = numbers_at(hub, found, shown, goal, timeout)
-    plans = [plan_partition(goal, shown[id_], stored.get(id_), missing) for id_ in chosen]
+        goal = numbers_at(hub, group, asked_for, goal, timeout)
+    plans = [plan_partition(goal, asked_for[id_], stored.get(id_), missing) for id_ in chosen]
     if is_time:
         plans = [
             replace(plan, note="no event since then") if plan.new > plan.last else plan
             for plan in plans
         ]
     numbers = {plan.partition_id: plan.new - 1 for plan in plans if plan.needs_offset}
-    check_readable(hub, found, numbers)
+    check_readable(hub, group, numbers)
     offsets = offsets_of(hub, numbers, timeout)
     return [
         plan.with_offset(offsets[plan.partition_id]) if plan.needs_offset else plan
@@ -286,14 +291,52 @@ def plan_reset(
     ]
 
 
-def changes_of(plan: Sequence[PartitionReset], found: Group) -> dict[str, Position]:
+def plan_change(
+    change: GroupChange,
+    goal: Goal,
+    hub: HubAddress,
+    partition_ids: Sequence[str] = (),
+    *,
+    through: str | None = None,
+    missing: Missing = "earliest",
+    timeout: float = OPERATION_TIMEOUT,
+) -> list[PartitionReset]:
+    """Plan the reset of a group by a command, which continues its interrupted attempt.
+
+    Args:
+        change: the group.
+        goal: from where it is to read.
+        hub: as read by the group.
+        partition_ids: see `plan_reset`.
+        through: consumer group through which single events are read; None: the group itself, or
+            `$Default` while it has consumers.
+        missing: where consumers start without a checkpoint.
+        timeout: seconds for each kind of query.
+
+    Raises:
+        GroupActiveError: the group has live members, whose partitions may not be taken.
+        ConfigurationError, HubUnavailableError: see `plan_reset`.
+    """
+    change.refuse_active()
+    return plan_reset(
+        goal,
+        change.group,
+        address_for_reading(hub, change.group, through),
+        partition_ids,
+        before=change.before,
+        missing=missing,
+        timeout=timeout,
+    )
+
+
+def changes_of(plan: Sequence[PartitionReset], group: Group) -> dict[str, Position]:
     """Return the positions to store, by partition.
 
     A running consumer may read ahead of its checkpoint, so its partition is stored even where the
     position stays the same.
     """
     return {
-        each.partition_id: each.after for each in plan if found.members or each.before != each.after
+        each.partition_id: each.after for each in plan if group.members or each.before != each.after
     }
 
 
@@ -318,7 +361,7 @@ def check_partitions(
         )
 
 
-def check_readable(hub: Address, found: Group, partition_ids: Mapping[str, Any]) -> None:
+def check_readable(hub: Address, group: Group, partition_ids: Iterable[str]) -> None:
     """Check that events can be read through the consumer group of `hub`.
 
     The service refuses a receiver without an owner level while a partition has one with it, as
@@ -327,9 +370,9 @@ def check_readable(hub: Address, found: Group, partition_ids: Mapping[str, Any])
     Raises:
         ConfigurationError: a consumer holds one of the partitions.
     """
-    if hub.scope().folded != found.scope.folded:
+    if hub.scope().folded != group.scope.folded:
         return
-    live = found.live_owners
+    live = group.live_owners
     for id_ in partition_ids:
         if id_ in live:
             raise ConfigurationError(
@@ -341,7 +384,7 @@ def check_readable(hub: Address, found: Group, partition_ids: Mapping[str, Any])
 
 def numbers_at(
     hub: Address,
-    found: Group,
+    group: Group,
     properties: Mapping[str, PartitionProperties],
     moment: datetime,
     timeout: float,
@@ -362,7 +405,7 @@ def numbers_at(
         if not has_event_since(each, since)
     }
     asked = [id_ for id_ in properties if id_ not in ends]
-    check_readable(hub, found, dict.fromkeys(asked))
+    check_readable(hub, group, asked)
     return ends | ask_each(
         asked,
         lambda id_: first_event(hub, id_, since, True, timeout),

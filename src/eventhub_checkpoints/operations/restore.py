@@ -1,10 +1,22 @@
-"""Plan of an undo: positions in, what to do with each partition out."""
+"""Undo: the positions before a command, restored from its record."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from eventhub_checkpoints._shared.secrets import quoted
+from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.operations.groups import in_order
+from eventhub_checkpoints.operations.journal import (
+    STARTED,
+    UNDONE,
+    Journal,
+    Record,
+    newest_change,
+)
 from eventhub_checkpoints.operations.positions import Position, Positions
+from eventhub_checkpoints.operations.recorded_change import GroupChange, Outcome
+from eventhub_checkpoints.records import Scope
 
 
 class UndoState(StrEnum):
@@ -55,16 +67,83 @@ def plan_undo(former: Positions, written: Positions, present: Positions) -> list
     return plan
 
 
-def positions_before(
-    former: Positions, written: Positions, present: Positions
-) -> dict[str, Position | None]:
-    """Return the positions before a command that was interrupted, of the partitions it changed.
+@dataclass(frozen=True, slots=True)
+class Undo:
+    """Undo of a command, and what was done.
 
-    The other partitions keep their present positions. With these, repeating the command has the
-    effect of the first attempt, also if it shifts positions.
+    Attributes:
+        plan: decisions, by partition in numeric order.
+        refused: partitions that were changed since, because of which nothing is restored; empty if
+            they may be overwritten.
+        outcome: None if nothing was stored.
     """
-    return {
-        id_: former.get(id_)
-        for id_ in {*former, *written}
-        if present.get(id_) == written.get(id_) and present.get(id_) != former.get(id_)
+
+    plan: Sequence[PartitionUndo]
+    refused: Sequence[str] = ()
+    outcome: Outcome | None = None
+
+    @property
+    def is_needed(self) -> bool:
+        """Return whether a partition does not hold its former position."""
+        return any(each.state is not UndoState.UNCHANGED for each in self.plan)
+
+
+def undo(change: GroupChange, record: Record) -> Undo:
+    """Restore the positions before a command, or plan it.
+
+    Positions that were changed since are overwritten only by force.
+
+    Args:
+        change: the group of the record.
+        record: what is undone; it is marked so once nothing is left to restore.
+
+    Raises:
+        GroupActiveError: the group has live members, whose partitions may not be taken.
+        ConfigurationError: see `GroupChange.store`.
+        StoreError: the store failed.
+    """
+    command = change.command
+    change.refuse_active(own=record.owner if record.state == STARTED else "")
+    plan = plan_undo(record.former, record.written, change.present)
+    changed = [each.partition_id for each in plan if each.state is UndoState.CHANGED]
+    if changed and not command.force:
+        return Undo(plan, changed)
+    targets = {
+        each.partition_id: each.former for each in plan if each.state is not UndoState.UNCHANGED
     }
+    outcome = change.store(targets)
+    if command.executes:
+        command.journal.save(replace(record, state=UNDONE))
+    return Undo(plan, (), outcome)
+
+
+def record_to_undo(
+    journal: Journal, named: Record | None, scope: Scope | None, store: str
+) -> Record:
+    """Return the record that a command undoes.
+
+    Args:
+        journal: where records are kept.
+        named: the one that the operator named; None: the newest change of the group.
+        scope: the group that the operator named; None, with a record: that of the record.
+        store: the store, as shown to people.
+
+    Raises:
+        ConfigurationError: there is none, or it is of another group or store.
+    """
+    if named is None:
+        assert scope is not None, "without a record, the group is named"
+        if newest := newest_change(journal, scope, store):
+            return newest
+        raise ConfigurationError(
+            f"there is no record of a change of {scope} in {store}; ehcp undo --list shows those "
+            "there are"
+        )
+    if scope is not None and scope.folded != named.scope.folded:
+        raise ConfigurationError(f"{named.path} is of {named.scope}, and the command names {scope}")
+    if named.store != store:
+        raise ConfigurationError(
+            f"{named.path} is of store {quoted(named.store)}, and the command names "
+            f"{quoted(store)}; ehcp import stores its positions there"
+        )
+    return named

@@ -159,6 +159,6 @@ def states(window: Sequence[GroupLag], fewest: int = FEWEST_SAMPLES) -> dict[str
     }
 
 
-def worst(found: Iterable[State]) -> State:
+def worst(of_partitions: Iterable[State]) -> State:
     """Return the state of a group: the worst of its partitions; UNKNOWN comes before a warning."""
-    return max(found, key=lambda state: state.rank, default=State.UNKNOWN)
+    return max(of_partitions, key=lambda state: state.rank, default=State.UNKNOWN)

@@ -5,6 +5,6 @@ the number of viewers does not matter. htmx replaces the part of a page that cha
 
 - `server`: the HTTP server. `access`: who may see and change something. `pages`: the routes.
 - `board`: what a page shows of a group. `trend`: a sparkline. `events`: what it shows of an event.
-  `rewind`: the form and the preview of a reset.
+  `rewind`: the form of a reset.
 - `readings`: reads from stores and hubs that a page waits for.
 """

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from eventhub_checkpoints.operations.lag import GroupLag, PartitionLag
 from eventhub_checkpoints.operations.monitor import Monitor, Status
-from eventhub_checkpoints.operations.states import State, worst
+from eventhub_checkpoints.operations.states import State
 from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.ui.trend import Trend, trend
 
@@ -84,7 +84,7 @@ def board(status: Status) -> Board:
         status.scope,
         newest,
         status.error,
-        State.UNKNOWN if status.error else worst(states.values()),
+        status.state,
         newest.members if newest else 0,
         trend([sample.lag for sample in window], SAMPLES),
         [
@@ -115,8 +115,8 @@ class Boards:
         """Return the board of a group."""
         status = self._monitor.status(scope)
         with self._lock:
-            polls, error, found = self._cached.get(scope, (-1, "", None))
-            if found is None or (polls, error) != (status.polls, status.error):
-                found = board(status)
-                self._cached[scope] = status.polls, status.error, found
-            return found
+            polls, error, cached = self._cached.get(scope, (-1, "", None))
+            if cached is None or (polls, error) != (status.polls, status.error):
+                cached = board(status)
+                self._cached[scope] = status.polls, status.error, cached
+            return cached

@@ -4,7 +4,7 @@ from codecs import getincrementaldecoder
 from dataclasses import dataclass
 
 from eventhub_checkpoints._shared.texts import printable
-from eventhub_checkpoints.operations.lag import Missing, PartitionLag
+from eventhub_checkpoints.operations.lag import Missing, PartitionLag, next_retained
 
 EVENTS = 3
 """Events that are shown before the position, and from it on."""
@@ -40,26 +40,29 @@ def start_of(position: PartitionLag, missing: Missing) -> Start:
         position: the checkpoint, and what the hub retains.
         missing: where consumers start without a checkpoint.
     """
-    begin, checkpoint = position.begin, position.checkpoint
-    first = "The first retained events follow."
+    if position.checkpoint is None and position.offset:
+        return Start(None)
+    # Without a checkpoint, the page shows events, whether consumers read them or not.
+    number = next_retained(position.checkpoint, position.begin, position.last, "earliest")
+    is_next = not position.is_gone and (position.checkpoint is not None or missing == "earliest")
+    return Start(number, is_next, note_of(position))
+
+
+def note_of(position: PartitionLag) -> str:
+    """Return why the first event that is shown does not follow the checkpoint; `""` if it does."""
+    checkpoint, first = position.checkpoint, "The first retained events follow."
+    if checkpoint is None:
+        return f"No checkpoint is stored. {first}"
     if position.is_gone:
-        return Start(
-            begin,
-            is_next=False,
-            note=f"The checkpoint, {checkpoint:,}, is ahead of the newest event, "
-            f"{position.last:,}: was the hub created anew? {first}",
+        return (
+            f"The checkpoint, {checkpoint:,}, is ahead of the newest event, {position.last:,}: was "
+            f"the hub created anew? {first}"
         )
     if position.lost:
-        return Start(
-            begin,
-            note=f"{position.lost:,} events after the checkpoint, {checkpoint:,}, have expired. "
-            f"{first}",
+        return (
+            f"{position.lost:,} events after the checkpoint, {checkpoint:,}, have expired. {first}"
         )
-    if checkpoint is not None:
-        return Start(checkpoint + 1)
-    if position.offset:
-        return Start(None)
-    return Start(begin, is_next=missing == "earliest", note=f"No checkpoint is stored. {first}")
+    return ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
 """Routes of the page, and what each of them shows."""
 
+import json
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -22,24 +22,25 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from eventhub_checkpoints._shared.secrets import masked, quoted
-from eventhub_checkpoints._shared.texts import duration
-from eventhub_checkpoints.abilities import KeepsHistory
+from eventhub_checkpoints._shared.texts import counted, duration
 from eventhub_checkpoints.errors import CheckpointStoreError, ConfigurationError
-from eventhub_checkpoints.operations.change import Targets
-from eventhub_checkpoints.operations.doctor import Limits, cost, findings
-from eventhub_checkpoints.operations.examination import examine_group
-from eventhub_checkpoints.operations.groups import Group
-from eventhub_checkpoints.operations.monitor import Monitor, Watched
+from eventhub_checkpoints.operations.doctor import findings
+from eventhub_checkpoints.operations.doctor.examination import examine_group
+from eventhub_checkpoints.operations.doctor.finding import Limits
+from eventhub_checkpoints.operations.doctor.requests import cost
+from eventhub_checkpoints.operations.history import history
+from eventhub_checkpoints.operations.monitor import Monitor, PolledGroup
 from eventhub_checkpoints.operations.peek import PeekedEvent, peek
-from eventhub_checkpoints.operations.reset import reading_group
-from eventhub_checkpoints.receive.amqp.address import HubAddress
+from eventhub_checkpoints.operations.preview import Preview, preview, store_previewed
+from eventhub_checkpoints.operations.recorded_change import Command
+from eventhub_checkpoints.operations.reset import goal_of
 from eventhub_checkpoints.receive.position import EventPosition, is_digits
 from eventhub_checkpoints.records import Scope
-from eventhub_checkpoints.ui import rewind
 from eventhub_checkpoints.ui.access import Access, Keys, is_own_form
 from eventhub_checkpoints.ui.board import Board, Boards, Lane, Order
 from eventhub_checkpoints.ui.events import EVENTS, MOST_PROPERTIES, Start, content, line, start_of
 from eventhub_checkpoints.ui.readings import Readings
+from eventhub_checkpoints.ui.rewind import GOALS, numbers_of, partitions_of
 from eventhub_checkpoints.ui.trend import HEIGHT, WIDTH
 
 log = logging.getLogger(__name__)
@@ -48,64 +49,39 @@ HISTORY_ROWS = 50
 MOST_BYTES = 1_000_000
 """Size of a form; a preview of 1,000 partitions has 20,000."""
 
-Write = Callable[[Scope, str, Callable[[], tuple[Group, Targets]]], str]
-"""Changes positions of a group.
-
-It is called with the group, the name of the change, and a function that reads the group and returns
-what to store; it returns a sentence for the operator.
-"""
+Recorded = Callable[[PolledGroup, str], Command]
+"""Returns the command that changes positions of a group, from the name for its record."""
 Fields = Mapping[str, str]
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """Consumer group with pages.
-
-    Attributes:
-        watched: the group, as it is polled.
-        hub: the hub, as read by the group.
-        through: consumer group to read events through. Default: the group, and `$Default` while it
-            has members.
-    """
-
-    watched: Watched
-    hub: HubAddress
-    through: str | None = None
-
-    def reader(self, found: Group) -> HubAddress:
-        """Return the hub as read by the consumer group that reads single events."""
-        name = reading_group(found, self.hub.consumer_group, self.through)
-        return replace(self.hub, consumer_group=name)
 
 
 class Pages:
     """The pages of a number of groups.
 
     Args:
-        shown: the groups.
+        groups: the groups.
         monitor: polls them.
         interval: seconds between two polls, and between two refreshes of a page.
         others: groups of the store whose hub is not known; only their names are shown.
-        write: changes positions; None if the pages only read.
+        command: returns the command of a change; None if the pages only read.
         htmx: the script.
     """
 
     def __init__(
         self,
-        shown: Iterable[Shown],
+        groups: Iterable[PolledGroup],
         monitor: Monitor,
         *,
         interval: float,
         htmx: Path,
         others: Sequence[Scope] = (),
-        write: Write | None = None,
+        command: Recorded | None = None,
     ) -> None:
-        self._shown = {each.watched.scope.folded: each for each in shown}
+        self._polled = {each.scope.folded: each for each in groups}
         self._boards = Boards(monitor)
         self._others = others
-        self._write = write
+        self._command = command
         self._htmx = htmx
         self._readings = Readings()
         self._keys = Keys()
@@ -122,6 +98,7 @@ class Pages:
             "time": utc,
             "content": content,
             "line": line,
+            "json": json.dumps,
         }
         self._templates.globals |= {
             "url_of": url_of,
@@ -154,7 +131,7 @@ class Pages:
             Route("/htmx.js", self._script),
             Mount("/static", StaticFiles(packages=[("eventhub_checkpoints.ui", "static")])),
         ]
-        if self._write is not None:
+        if self._command is not None:
             routes.append(Route(f"{group}/rewind", self._change, methods=["POST"]))
         application = Starlette(
             routes=routes,
@@ -174,7 +151,7 @@ class Pages:
         return self._page(request, "groups", boards=boards, others=self._others)
 
     def _group(self, request: Request) -> Response:
-        board = self._boards.of(self._find(request).watched.scope)
+        board = self._boards.of(self._find(request).scope)
         query = request.query_params
         order = Order(query["sort"]) if query.get("sort") in [*Order] else Order.NUMBER
         attention = query.get("show") == "attention"
@@ -189,31 +166,28 @@ class Pages:
         )
 
     async def _partition(self, request: Request) -> Response:
-        shown = self._find(request)
-        board = self._boards.of(shown.watched.scope)
+        polled = self._find(request)
+        board = self._boards.of(polled.scope)
         lane = lane_of(board, request.path_params["partition"])
         values: dict[str, Any] = {}
-        store = shown.watched.store
-        if not is_part(request) and isinstance(store, KeepsHistory):
-            read = partial(
-                store.list_history,
-                *shown.watched.scope,
-                partition_id=lane.position.partition_id,
-                limit=HISTORY_ROWS,
-            )
-            values["history"], values["error"] = await self._read(read)
+        if not is_part(request):
+            id_ = lane.position.partition_id
+            read = partial(history, polled.store, polled.scope, id_, limit=HISTORY_ROWS)
+            entries, error = await self._read(read)
+            if entries is not None or error:
+                values = {"history": entries, "error": error}
         return self._page(request, "partition", board=board, lane=lane, **values)
 
     async def _events(self, request: Request) -> Response:
         """Show the events around a checkpoint, or around the event that the query names."""
-        shown = self._find(request)
-        board = self._boards.of(shown.watched.scope)
+        polled = self._find(request)
+        board = self._boards.of(polled.scope)
         lane = lane_of(board, request.path_params["partition"])
-        start = start_of(lane.position, shown.watched.missing)
+        start = start_of(lane.position, polled.missing)
         chosen = request.query_params.get("at", "")
         events, error = None, ""
         if is_complete(request):
-            events, error = await self._read(partial(read_events, shown, lane, start, chosen))
+            events, error = await self._read(partial(read_events, polled, lane, start, chosen))
         return self._page(
             request,
             "events",
@@ -228,47 +202,45 @@ class Pages:
 
     async def _findings(self, request: Request) -> Response:
         """Examine a group without writing to the store."""
-        watched = self._find(request).watched
-        limits = Limits(expires_after=watched.expires_after)
-        facts, error = None, ""
+        polled = self._find(request)
+        limits = Limits(expires_after=polled.expires_after)
+        snapshot, error = None, ""
         if is_complete(request):
-            facts, error = await self._read(
+            snapshot, error = await self._read(
                 partial(
                     examine_group,
-                    watched.store,
-                    watched.hub,
+                    polled.store,
+                    polled.hub,
                     limits,
                     writes=False,
-                    timeout=watched.timeout,
+                    timeout=polled.timeout,
                 )
             )
         return self._page(
             request,
             "findings",
-            scope=watched.scope,
-            facts=facts,
+            scope=polled.scope,
+            snapshot=snapshot,
             error=error,
-            findings=findings(facts, limits) if facts else (),
-            cost=cost(facts, limits) if facts else None,
+            findings=findings(snapshot, limits) if snapshot else (),
+            cost=cost(snapshot, limits) if snapshot else None,
             time=time.time(),
         )
 
     async def _rewind(self, request: Request) -> Response:
         """Show the form of a rewind, and its preview if the form was filled in."""
-        shown = self._find(request)
+        polled = self._find(request)
         fields = dict(request.query_params)
-        preview, error = None, ""
+        planned, error = None, ""
         if "to" in fields:
-            preview, error = await self._read(
-                lambda: rewind.preview(
-                    shown.watched,
-                    shown.reader(rewind.read(shown.watched)),
-                    fields["to"],
-                    fields.get("value", ""),
-                    fields.get("partitions", ""),
+            planned, error = await self._read(
+                lambda: preview(
+                    polled,
+                    goal_of(fields["to"], fields.get("value", "").strip()),
+                    partitions_of(fields.get("partitions", "")),
                 )
             )
-        return self._rewind_page(request, shown, fields, preview=preview, error=error)
+        return self._rewind_page(request, polled, fields, planned=planned, error=error)
 
     async def _read(self, read: Callable[[], T]) -> tuple[T | None, str]:
         """Return the result of a read from store and hub, or why it failed."""
@@ -279,7 +251,7 @@ class Pages:
 
     async def _change(self, request: Request) -> Response:
         """Carry out the rewind of a preview."""
-        shown = self._find(request)
+        polled = self._find(request)
         body = b""
         async for part in request.stream():
             body += part
@@ -288,34 +260,31 @@ class Pages:
         fields = dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
         if not is_own_form(request, fields, self._keys):
             raise HTTPException(403, "the form was not sent from this page; preview it again")
-        return await run_in_threadpool(self._changed, request, shown, fields)
+        return await run_in_threadpool(self._changed, request, polled, fields)
 
-    def _changed(self, request: Request, shown: Shown, fields: Fields) -> Response:
-        assert self._write is not None
-        scope = shown.watched.scope
-
-        def decide() -> tuple[Group, Targets]:
-            found = rewind.read(shown.watched)
-            return rewind.previewed(
-                shown.watched,
-                shown.reader(found),
-                fields.get("numbers", ""),
-                fields.get("seen", ""),
-            )
-
+    def _changed(self, request: Request, polled: PolledGroup, fields: Fields) -> Response:
+        assert self._command is not None
+        done, error = "", ""
         try:
-            done, error = self._write(scope, name_of(fields), decide), ""
+            command = self._command(polled, name_of(fields))
+            numbers = numbers_of(fields.get("numbers", ""))
+            outcome = store_previewed(command, polled, numbers, fields.get("seen", ""))
+            done = (
+                f"Changed {counted(outcome.changed, 'partition')} of {command.store_name}; on the "
+                f"machine of ehcp ui, ehcp undo {outcome.record.path} restores the positions "
+                "before."
+            )
         except CheckpointStoreError as failure:
-            done, error = "", str(failure)
-        return self._rewind_page(request, shown, fields, done=done, error=error)
+            error = str(failure)
+        return self._rewind_page(request, polled, fields, done=done, error=error)
 
     def _rewind_page(
         self,
         request: Request,
-        shown: Shown,
+        polled: PolledGroup,
         fields: Fields,
         *,
-        preview: rewind.Preview | None = None,
+        planned: Preview | None = None,
         done: str = "",
         error: str = "",
     ) -> Response:
@@ -323,13 +292,13 @@ class Pages:
             request,
             "rewind",
             status=409 if error else 200,
-            scope=shown.watched.scope,
+            scope=polled.scope,
             fields=fields,
-            goals=rewind.GOALS,
-            preview=preview,
+            goals=GOALS,
+            preview=planned,
             done=done,
             error=error,
-            may_write=self._write is not None,
+            may_write=self._command is not None,
             form_token=self._keys.form,
         )
 
@@ -348,17 +317,17 @@ class Pages:
             status, message = 500, "an error of this page; the log of ehcp ui has it"
         return self._page(request, "failure", status=status, message=message)
 
-    def _find(self, request: Request) -> Shown:
+    def _find(self, request: Request) -> PolledGroup:
         """Return the group that a path names.
 
         Raises:
             HTTPException: there is no such group.
         """
         names = (request.path_params[name] for name in ("namespace", "hub", "group"))
-        shown = self._shown.get(Scope(*names).folded)
-        if shown is None:
+        polled = self._polled.get(Scope(*names).folded)
+        if polled is None:
             raise HTTPException(404, "no such group is polled")
-        return shown
+        return polled
 
     def _page(self, request: Request, name: str, *, status: int = 200, **values: Any) -> Response:
         """Render a page, or only its changing part if htmx requests that."""
@@ -402,7 +371,7 @@ def lane_of(board: Board, partition_id: str) -> Lane:
     raise HTTPException(404, "the hub has no such partition")
 
 
-def read_events(shown: Shown, lane: Lane, start: Start, chosen: str) -> list[PeekedEvent]:
+def read_events(polled: PolledGroup, lane: Lane, start: Start, chosen: str) -> list[PeekedEvent]:
     """Read the events around a position.
 
     Args:
@@ -420,21 +389,21 @@ def read_events(shown: Shown, lane: Lane, start: Start, chosen: str) -> list[Pee
             raise ConfigurationError(f"the number is {quoted(chosen)}; expected digits")
         number = int(chosen)
     return peek(
-        shown.watched.store,
-        shown.hub,
+        polled.store,
+        polled.hub,
         lane.position.partition_id,
         None if number is None else EventPosition.from_sequence_number(number, inclusive=True),
         count=EVENTS,
         before=EVENTS,
-        through=shown.through,
-        timeout=shown.watched.timeout,
+        through=polled.through,
+        timeout=polled.timeout,
     )
 
 
 def name_of(fields: Fields) -> str:
     """Return the name of a change, for the record that undo reads."""
     kind, value = fields.get("to", ""), fields.get("value", "")
-    goal = f"--to {kind if kind in rewind.GOALS else '?'}" + (f" {masked(value)}" if value else "")
+    goal = f"--to {kind if kind in GOALS else '?'}" + (f" {masked(value)}" if value else "")
     return f"ui reset {goal}"
 
 

@@ -27,8 +27,8 @@ def htmx() -> Path:
     Raises:
         MissingDriverError: it is not installed.
     """
-    found = find_spec("django_htmx")
-    for folder in (found and found.submodule_search_locations) or ():
+    package = find_spec("django_htmx")
+    for folder in (package and package.submodule_search_locations) or ():
         path = Path(folder, "static", "django_htmx", "htmx-2.min.js")
         if path.is_file():
             return path

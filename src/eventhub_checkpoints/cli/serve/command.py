@@ -16,7 +16,7 @@ from eventhub_checkpoints.cli.durations import duration_option
 from eventhub_checkpoints.cli.status import From
 from eventhub_checkpoints.cli.target import Target, Through, on_targets, open_stores
 from eventhub_checkpoints.operations.lag import Missing
-from eventhub_checkpoints.operations.monitor import INTERVAL, Monitor, Watched
+from eventhub_checkpoints.operations.monitor import INTERVAL, Monitor, PolledGroup
 from eventhub_checkpoints.operations.scale import DEMAND_HOLD, TARGET
 
 HOST = "127.0.0.1"
@@ -74,8 +74,8 @@ def serve(
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")
     with ExitStack() as stack:
         stack.enter_context(blocked_stop_signals())
-        watched = watch(targets, stack, missing, seconds, through)
-        monitor = Monitor(watched, interval=interval, hold=hold)
+        polled = polled_groups(targets, stack, missing, seconds, through)
+        monitor = Monitor(polled, interval=interval, hold=hold)
         pages = Pages(monitor, exposition(monitor, event_target), event_target)
         server = stack.enter_context(Server(host, port, pages))
         scaler: Any = None
@@ -100,26 +100,27 @@ def serve(
             scaler.stop(GRACE_SECONDS).wait()
 
 
-def watch(
+def polled_groups(
     targets: Sequence[Target],
     stack: ExitStack,
     missing: Missing,
     seconds: bool,
     through: str | None,
-) -> list[Watched]:
+) -> list[PolledGroup]:
     """Open the stores, each once, and return what to poll.
 
     Raises:
         ConfigurationError: a target names no store or no hub, or a malformed one.
     """
     return [
-        Watched(
+        PolledGroup(
             store,
             target.address,
             missing,
             target.expires_after,
             target.timeout,
-            target.address_of(through) if seconds else None,
+            through,
+            has_seconds=seconds,
         )
         for target, store in zip(targets, open_stores(targets, stack), strict=True)
     ]

@@ -182,24 +182,24 @@ class ExternalScaler:
         metadata = reference.scalerMetadata
         target = number_in(metadata, "unprocessedEventThreshold", self._target, 1)
         activation = number_in(metadata, "activationUnprocessedEventThreshold", 0)
-        return self._monitor.status(scope).demand(target, activation, self._monitor.hold)
+        return self._monitor.status(scope).demand(target, activation)
 
     def _scope(self, reference: Any, context: grpc.ServicerContext) -> Scope:
         """Return the group that a trigger names; abort the call if it is not exactly one."""
         metadata = reference.scalerMetadata
-        found = self._monitor.find(
+        scopes = self._monitor.find(
             metadata.get("eventHubNamespace", ""),
             metadata.get("eventHubName", ""),
             metadata.get("consumerGroup", ""),
         )
-        if len(found) != 1:
+        if len(scopes) != 1:
             served = ", ".join(str(scope) for scope in self._monitor.find())
             context.abort(
-                grpc.StatusCode.INVALID_ARGUMENT if found else grpc.StatusCode.NOT_FOUND,
+                grpc.StatusCode.INVALID_ARGUMENT if scopes else grpc.StatusCode.NOT_FOUND,
                 f"the metadata eventHubNamespace, eventHubName and consumerGroup name "
-                f"{len(found)} groups; expected one of: {served}",
+                f"{len(scopes)} groups; expected one of: {served}",
             )
-        return found[0]
+        return scopes[0]
 
 
 def serve(host: str, port: int, monitor: Monitor, target: int) -> tuple[Any, int]:

@@ -122,7 +122,7 @@ class GroupCollector(Collector):
         demands = []
         for status in known:
             try:
-                demands.append((status, status.demand(self._target, hold=self._monitor.hold)))
+                demands.append((status, status.demand(self._target)))
             except CheckpointStoreError:
                 # The lag of a partition is unknown: the group has no demand to show.
                 continue
@@ -156,22 +156,22 @@ def of_partitions(known: Iterable[Status]) -> Iterator[Metric]:
                 if (value := read(position)) is not None:
                     metric.add_metric((*status.scope, position.partition_id), value)
         yield metric
-    state = GaugeMetricFamily(
+    state_metric = GaugeMetricFamily(
         "ehcp_partition_state",
         "1 for the state that the partition has.",
         labels=(*PARTITION, "state"),
     )
-    severity = GaugeMetricFamily(
+    severity_metric = GaugeMetricFamily(
         "ehcp_partition_severity",
         "Severity of the state: 0 as expected, 1 warning, 2 error, 3 unknown.",
         labels=PARTITION,
     )
     for status in known:
-        for partition_id, found in status.states.items():
-            state.add_metric((*status.scope, partition_id, found), 1)
-            severity.add_metric((*status.scope, partition_id), found.severity)
-    yield state
-    yield severity
+        for partition_id, state in status.states.items():
+            state_metric.add_metric((*status.scope, partition_id, state), 1)
+            severity_metric.add_metric((*status.scope, partition_id), state.severity)
+    yield state_metric
+    yield severity_metric
 
 
 def exposition(monitor: Monitor, target: int) -> Callable[[str], tuple[bytes, str]]:

@@ -16,9 +16,9 @@ from urllib.parse import parse_qsl, urlsplit
 
 from eventhub_checkpoints._shared.secrets import quoted, without_secret
 from eventhub_checkpoints.errors import CheckpointStoreError, ConfigurationError
+from eventhub_checkpoints.operations.lag import oldest
 from eventhub_checkpoints.operations.monitor import Monitor, Status
 from eventhub_checkpoints.operations.scale import number_in
-from eventhub_checkpoints.operations.states import worst
 
 log = logging.getLogger(__name__)
 
@@ -85,23 +85,19 @@ class Pages:
         try:
             target = number_in(query, "target", self._target, 1)
             activation = number_in(query, "activation", 0)
-            groups = [
-                lag_of(self._monitor.status(scope), target, activation, self._monitor.hold)
-                for scope in scopes
-            ]
+            groups = [lag_of(self._monitor.status(scope), target, activation) for scope in scopes]
         except ConfigurationError as refusal:
             return error(HTTPStatus.BAD_REQUEST, str(refusal))
         except CheckpointStoreError as failure:
             # KEDA takes any status but 200 for an error and keeps the number of replicas.
             return error(HTTPStatus.SERVICE_UNAVAILABLE, str(failure))
-        ages = [each["lag_seconds"] for each in groups]
         return HTTPStatus.OK, *as_json(
             {
                 **{
                     name: sum(each[name] for each in groups)
                     for name in ("lag", "lost", "scale", "replicas")
                 },
-                "lag_seconds": None if None in ages else max(ages),
+                "lag_seconds": oldest(each["lag_seconds"] for each in groups),
                 "active": any(each["active"] for each in groups),
                 "groups": groups,
             }
@@ -122,26 +118,24 @@ class Pages:
         return status, body, content_type
 
 
-def lag_of(status: Status, target: int, activation: int, hold: float) -> dict[str, Any]:
+def lag_of(status: Status, target: int, activation: int) -> dict[str, Any]:
     """Return the lag of a group for JSON.
 
     Raises:
         ConfigurationError: the target or the activation is out of range.
         CheckpointStoreError: the lag is unknown.
     """
-    wanted = status.demand(target, activation, hold)
-    sample = status.newest
-    ages = [position.lag_seconds for position in sample.partitions]
+    demand, sample = status.demand(target, activation), status.newest
     return {
         **sample.scope.as_dict(),
         "time": sample.time,
         "lag": sample.lag,
-        "lag_seconds": None if None in ages else max((age for age in ages if age), default=0.0),
+        "lag_seconds": sample.lag_seconds,
         "lost": sample.lost,
-        "scale": wanted.scale,
-        "replicas": wanted.replicas,
-        "active": wanted.is_active,
-        "state": worst(status.states.values()),
+        "scale": demand.scale,
+        "replicas": demand.replicas,
+        "active": demand.is_active,
+        "state": status.state,
     }
 
 

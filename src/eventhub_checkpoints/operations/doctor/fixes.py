@@ -9,12 +9,13 @@ from azure.eventhub import CheckpointStore
 from eventhub_checkpoints._shared.texts import counted
 from eventhub_checkpoints.abilities import Deletes
 from eventhub_checkpoints.errors import CheckpointStoreError, ConfigurationError
-from eventhub_checkpoints.operations.doctor import Facts, has_live, needs_offset
-from eventhub_checkpoints.operations.groups import in_order
+from eventhub_checkpoints.operations.doctor.checkpoints import needs_offset
+from eventhub_checkpoints.operations.doctor.finding import GroupSnapshot
+from eventhub_checkpoints.operations.groups import in_order, release
 from eventhub_checkpoints.operations.peek import read_events, through_some_group
+from eventhub_checkpoints.operations.positions import Position
 from eventhub_checkpoints.receive.amqp.address import HubAddress
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT, OffsetRange
-from eventhub_checkpoints.records import RELEASED
 
 
 class Action(StrEnum):
@@ -44,43 +45,43 @@ class Fix:
     before: str
 
 
-def planned(facts: Facts) -> list[Fix]:
+def planned(snapshot: GroupSnapshot) -> list[Fix]:
     """Return the fixes of a group, none of which concerns a partition with a live owner."""
-    if facts.group is None:
+    if snapshot.group is None:
         return []
-    return [*deletions(facts), *releases(facts), *offsets(facts)]
+    return [*deletions(snapshot), *releases(snapshot), *offsets(snapshot)]
 
 
-def deletions(facts: Facts) -> Iterator[Fix]:
+def deletions(snapshot: GroupSnapshot) -> Iterator[Fix]:
     """Yield the deletions of rows of partitions that the hub does not have."""
-    group = facts.group
-    if group is None or not facts.properties:
+    group = snapshot.group
+    if group is None or not snapshot.properties:
         return
     for id_ in group.partition_ids:
-        if id_ in facts.properties or has_live(group, [id_]):
+        if id_ in snapshot.properties or group.has_live_owner([id_]):
             continue
         row, owner = group.checkpoints.get(id_), group.ownerships.get(id_)
         before = f"checkpoint {row['sequence_number']}" if row else "no checkpoint"
         yield Fix(Action.DELETE, id_, f"{before}, owner {owner.owner_id if owner else ''!r}")
 
 
-def releases(facts: Facts) -> Iterator[Fix]:
+def releases(snapshot: GroupSnapshot) -> Iterator[Fix]:
     """Yield the releases of ownerships whose consumers no longer renew them."""
-    ownerships = facts.group.ownerships if facts.group else {}
+    ownerships = snapshot.group.ownerships if snapshot.group else {}
     for id_ in in_order(ownerships):
         owner = ownerships[id_]
-        is_foreign = bool(facts.properties) and id_ not in (facts.properties or ())
+        is_foreign = bool(snapshot.properties) and id_ not in (snapshot.properties or ())
         if owner.is_dead and not is_foreign:
             yield Fix(Action.RELEASE, id_, f"owner {owner.owner_id!r}, {owner.age:.0f} s old")
 
 
-def offsets(facts: Facts) -> Iterator[Fix]:
+def offsets(snapshot: GroupSnapshot) -> Iterator[Fix]:
     """Yield the offsets to add, where the event of the checkpoint is retained."""
-    if facts.group is None or not facts.properties:
+    if snapshot.group is None or not snapshot.properties:
         return
-    for id_ in in_order(facts.group.checkpoints.keys() & facts.properties.keys()):
-        row, here = facts.group.checkpoints[id_], facts.properties[id_]
-        if has_live(facts.group, [id_]) or not needs_offset(row, here):
+    for id_ in in_order(snapshot.group.checkpoints.keys() & snapshot.properties.keys()):
+        row, here = snapshot.group.checkpoints[id_], snapshot.properties[id_]
+        if snapshot.group.has_live_owner([id_]) or not needs_offset(row, here):
             continue
         if here.first_sequence_number <= row["sequence_number"] < here.next_sequence_number:
             yield Fix(Action.ADD_OFFSET, id_, f"checkpoint {row['sequence_number']} without offset")
@@ -89,7 +90,7 @@ def offsets(facts: Facts) -> Iterator[Fix]:
 def carry_out(
     store: CheckpointStore,
     hub: HubAddress,
-    facts: Facts,
+    snapshot: GroupSnapshot,
     fix: Fix,
     *,
     through: str | None = None,
@@ -101,9 +102,9 @@ def carry_out(
     came in the meantime wins.
 
     Args:
-        store: the store that the facts were read from.
+        store: the store that the snapshot was read from.
         hub: the hub and the group.
-        facts: what the fix was planned by.
+        snapshot: what the fix was planned by.
         fix: the fix.
         through: consumer group to read an event through; see `peek`.
         timeout: seconds for reading an event.
@@ -112,7 +113,7 @@ def carry_out(
         ConfigurationError: the store cannot delete.
         CheckpointStoreError: the store or the hub failed; nothing was changed.
     """
-    id_, scope = fix.partition_id, facts.scope
+    id_, scope = fix.partition_id, snapshot.scope
     if fix.action is Action.DELETE:
         if not isinstance(store, Deletes):
             raise ConfigurationError(
@@ -122,38 +123,34 @@ def carry_out(
         count = store.delete_partition(*scope, id_)
         return f"partition {id_}: {counted(count, 'row')} deleted ({fix.before})"
     if fix.action is Action.RELEASE:
-        if not store.claim_ownership([{**facts.ownership_rows[id_], "owner_id": RELEASED}]):
+        assert snapshot.group is not None, "a fix is planned for the rows of a group"
+        if not release(store, [snapshot.group.ownerships[id_].row]):
             return f"partition {id_}: nothing released, another consumer has claimed it"
         return f"partition {id_}: released ({fix.before})"
-    assert facts.group is not None
-    row = facts.group.checkpoints[id_]
+    assert snapshot.group is not None
+    row = snapshot.group.checkpoints[id_]
     number: int = row["sequence_number"]
-    wanted = OffsetRange(id_, number, number + 1)
-    events = through_some_group(hub, through, lambda each: read_events(each, wanted, timeout))
+    that_event = OffsetRange(id_, number, number + 1)
+    events = through_some_group(hub, through, lambda each: read_events(each, that_event, timeout))
     offset = events[0].offset if events else None
     if offset is None:
         return f"partition {id_}: nothing changed, event {number} has no offset"
-    position: dict[str, str | int | None] = {
-        "partition_id": id_,
-        "sequence_number": number,
-        "offset": offset,
-    }
-    store.update_checkpoint({**scope.as_dict(), **position}, on_stale="raise")
+    store.update_checkpoint(Position(number, offset).as_dict(scope, id_), on_stale="raise")
     return f"partition {id_}: offset {offset} added to checkpoint {number}"
 
 
 def mended(
     store: CheckpointStore,
     hub: HubAddress,
-    facts: Facts,
+    snapshot: GroupSnapshot,
     *,
     through: str | None = None,
     timeout: float = OPERATION_TIMEOUT,
 ) -> Iterator[tuple[Fix, str]]:
     """Carry out all planned fixes; yield each with what was changed, or why nothing was."""
-    for fix in planned(facts):
+    for fix in planned(snapshot):
         try:
-            changed = carry_out(store, hub, facts, fix, through=through, timeout=timeout)
+            changed = carry_out(store, hub, snapshot, fix, through=through, timeout=timeout)
         except CheckpointStoreError as error:
             changed = f"partition {fix.partition_id}: nothing changed: {error}"
         yield fix, changed

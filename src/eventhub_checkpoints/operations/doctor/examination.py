@@ -1,4 +1,4 @@
-"""Reader of the facts about a consumer group, its store and its hub, for `doctor`."""
+"""Reader of the snapshot about a consumer group, its store and its hub, for `doctor`."""
 
 import time
 from collections.abc import Callable
@@ -8,11 +8,11 @@ from azure.eventhub import CheckpointStore
 
 from eventhub_checkpoints.base import BaseCheckpointStore
 from eventhub_checkpoints.errors import CheckpointStoreError, HubUnavailableError
-from eventhub_checkpoints.operations.doctor import Facts, Limits
+from eventhub_checkpoints.operations.doctor.finding import GroupSnapshot, Limits
 from eventhub_checkpoints.operations.groups import (
     Group,
-    Row,
     list_checkpoints,
+    release,
     similar_groups,
 )
 from eventhub_checkpoints.operations.peek import is_held
@@ -20,7 +20,7 @@ from eventhub_checkpoints.operations.positions import read_positions
 from eventhub_checkpoints.receive.address import Address, PartitionProperties
 from eventhub_checkpoints.receive.hub import partition_properties
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT, ReadSettings
-from eventhub_checkpoints.records import RELEASED, Scope
+from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.stores._sync.engine import PROBE, PROBE_PARTITION
 from eventhub_checkpoints.stores.hook_results import Examination
 
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 class Examiner:
-    """Reads facts one step after another, and remembers which steps failed.
+    """Reads snapshot one step after another, and remembers which steps failed.
 
     Args:
         store: any synchronous checkpoint store.
@@ -71,11 +71,11 @@ class Examiner:
         if not won:
             self.unchecked.append("the duration of a claim: another process claimed the probe row")
             return None
-        self.store.claim_ownership([{**won[0], "owner_id": RELEASED}])
+        release(self.store, won)
         return seconds
 
-    def rows(self, expires_after: float) -> tuple[Group, dict[str, Row], float]:
-        """Return the group, its ownerships as listed, and how long that list took.
+    def rows(self, expires_after: float) -> tuple[Group, float]:
+        """Return the group, and how long the list of its ownerships took.
 
         Raises:
             StoreError: the store could not be read.
@@ -84,8 +84,7 @@ class Examiner:
         owned = self.store.list_ownership(*self.scope)
         seconds = time.perf_counter() - began
         checkpoints = list_checkpoints(self.store, self.scope)
-        group = Group.of(self.scope, checkpoints, owned, expires_after)
-        return group, {row["partition_id"]: row for row in owned}, seconds
+        return Group.of(self.scope, checkpoints, owned, expires_after), seconds
 
     def stored(self) -> tuple[Examination | None, float | None]:
         """Return the rows as stored, and the seconds by which the store's clock is ahead.
@@ -152,7 +151,7 @@ def examine_group(
     checkpoint_rate: float | None = None,
     measure: float = 0.0,
     timeout: float = OPERATION_TIMEOUT,
-) -> Facts:
+) -> GroupSnapshot:
     """Read everything that `findings` judges.
 
     Args:
@@ -172,9 +171,10 @@ def examine_group(
         examiner.unchecked.append("rights, and the duration of a claim: nothing was written")
     # The rows are read before the hub's end: a checkpoint that is stored in the meantime would
     # seem to be ahead of it.
-    group, ownership_rows, list_seconds = attempt(
-        "store", lambda: examiner.rows(limits.expires_after)
-    ) or (None, {}, None)
+    group, list_seconds = attempt("store", lambda: examiner.rows(limits.expires_after)) or (
+        None,
+        None,
+    )
     examination, skew = (attempt("store", examiner.stored) if group else None) or (None, None)
     properties = attempt("hub", lambda: partition_properties(hub, timeout=timeout))
     if properties:
@@ -189,11 +189,10 @@ def examine_group(
     if backend == "blob" and checkpoint_rate is None:
         examiner.unchecked.append("cost of checkpoints: pass their rate, or measure it")
     examiner.unchecked.append("owner levels: no row shows them")
-    return Facts(
+    return GroupSnapshot(
         scope=hub.scope(),
         backend=backend,
         group=group,
-        ownership_rows=ownership_rows,
         examination=examination,
         other_groups=others or (),
         properties=properties,

@@ -1,0 +1,168 @@
+"""Rules about what a group depends on: its store, its hub, and clocks."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from eventhub_checkpoints._shared.texts import some
+from eventhub_checkpoints.errors import (
+    CheckpointStoreError,
+    HubUnavailableError,
+    StoreAccessError,
+    StoreNotReadyError,
+    StoreUnavailableError,
+)
+from eventhub_checkpoints.operations.doctor.finding import (
+    Finding,
+    GroupSnapshot,
+    Limits,
+    Severity,
+)
+
+LARGEST_SKEW = 5.0
+"""Seconds by which two clocks may differ; the service's times have a resolution of one second."""
+
+
+class Failure(NamedTuple):
+    """Meaning of an error of a step.
+
+    Attributes:
+        step: `consumer_group`, `hub`, or `""` for any step.
+        error: type of the error.
+        remedy: may name the `{group}`.
+    """
+
+    step: str
+    error: type[CheckpointStoreError]
+    code: str
+    severity: Severity
+    remedy: str
+
+
+FAILURES = (
+    Failure(
+        "consumer_group",
+        CheckpointStoreError,
+        "consumer_group_missing",
+        Severity.ERROR,
+        "create the consumer group {group!r}, or name another one with --group",
+    ),
+    Failure(
+        "hub",
+        HubUnavailableError,
+        "hub_unreachable",
+        Severity.UNKNOWN,
+        "check the name and the network",
+    ),
+    Failure(
+        "hub",
+        CheckpointStoreError,
+        "hub_refused",
+        Severity.ERROR,
+        "correct --hub, or the right to listen",
+    ),
+    Failure(
+        "",
+        StoreUnavailableError,
+        "store_unreachable",
+        Severity.UNKNOWN,
+        "check the address and the network",
+    ),
+    Failure(
+        "",
+        StoreNotReadyError,
+        "store_not_ready",
+        Severity.ERROR,
+        "create it: store.create() in Python",
+    ),
+    Failure(
+        "",
+        StoreAccessError,
+        "store_refused",
+        Severity.ERROR,
+        "grant the right that is named",
+    ),
+    Failure("", CheckpointStoreError, "store_failed", Severity.ERROR, "see the message"),
+)
+"""Meanings of errors, of which the first that fits counts."""
+
+
+def failures(snapshot: GroupSnapshot, _limits: Limits) -> Iterator[Finding]:
+    """Find that store or hub cannot be used."""
+    for step, error in snapshot.failures.items():
+        meaning = next(
+            each for each in FAILURES if each.step in ("", step) and isinstance(error, each.error)
+        )
+        remedy = meaning.remedy.format(group=snapshot.scope.consumer_group)
+        yield Finding(meaning.code, meaning.severity, str(error), remedy)
+
+
+def clocks(snapshot: GroupSnapshot, limits: Limits) -> Iterator[Finding]:
+    """Find that the store's clock differs from this machine's."""
+    skew = snapshot.clock_skew
+    if skew is None or abs(skew) <= LARGEST_SKEW:
+        return
+    # Stores of other packages compare the store's times with the consumer's clock.
+    is_error = abs(skew) >= limits.expires_after / 2
+    yield Finding(
+        "clock_skew",
+        Severity.ERROR if is_error else Severity.WARNING,
+        f"the store's clock is {abs(skew):.0f} s {'ahead of' if skew > 0 else 'behind'} this "
+        "machine's; consumers with another package's store take or keep partitions by it",
+        "synchronise this machine's clock (chronyc makestep, or w32tm /resync)",
+    )
+
+
+SETTINGS = {
+    "versioning": (
+        "the account keeps a version of a blob for every renewal and checkpoint, and lists become "
+        "slow",
+        "az storage account blob-service-properties update --enable-versioning false",
+    ),
+    "soft_delete": (
+        "the account keeps deleted blobs (soft delete)",
+        "az storage account blob-service-properties update --enable-delete-retention false",
+    ),
+    "hierarchical_namespace": (
+        "the account has a hierarchical namespace, whose lists also contain folders",
+        "move the group to an account without one: ehcp migrate --help",
+    ),
+}
+"""Evidence and remedy for each setting of a Blob account."""
+
+
+def settings(snapshot: GroupSnapshot, _limits: Limits) -> Iterator[Finding]:
+    """Find settings of the storage that checkpoints should not have."""
+    stored = snapshot.examination.settings if snapshot.examination else {}
+    for name, (evidence, remedy) in SETTINGS.items():
+        if stored.get(name):
+            yield Finding(name, Severity.WARNING, evidence, remedy)
+
+
+def unreadable_rows(snapshot: GroupSnapshot, _limits: Limits) -> Iterator[Finding]:
+    """Find rows that a list leaves out."""
+    if snapshot.examination is None:
+        return
+    rows = snapshot.examination.rows
+    skipped = [*rows.ownerships.skipped, *rows.checkpoints.skipped]
+    if skipped:
+        yield Finding(
+            "unreadable_rows",
+            Severity.WARNING,
+            f"{some(skipped, '; ')}: consumers ignore such rows",
+            "find out who wrote them; the next checkpoint of a consumer replaces one without a "
+            "position, and store.delete_partition() in Python deletes others",
+        )
+
+
+def other_spellings(snapshot: GroupSnapshot, _limits: Limits) -> Iterator[Finding]:
+    """Find rows of the same group under names in another case."""
+    for spelling in snapshot.examination.spellings if snapshot.examination else ():
+        count = len(spelling.ownerships.rows) + len(spelling.checkpoints.rows)
+        yield Finding(
+            "other_spelling",
+            Severity.WARNING,
+            f"the group also has rows ({count}) under {spelling.scope}, as Java, Go and Rust write "
+            "names; consumers with names in lower case do not see them",
+            "let all consumers use one spelling (name_case='as-typed'), and merge the rows: "
+            "ehcp migrate --help",
+        )

@@ -1,0 +1,163 @@
+"""Positions that are brought into groups from a file, another group or another store.
+
+A later position is kept, unless the operator forces it; see `transfer`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from azure.eventhub import CheckpointStore
+
+from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.operations.groups import groups
+from eventhub_checkpoints.operations.positions import (
+    GroupPositions,
+    positions_of,
+    read_positions,
+)
+from eventhub_checkpoints.operations.recorded_change import Command, Outcome, changing
+from eventhub_checkpoints.operations.reset import plan_reset
+from eventhub_checkpoints.operations.transfer import Step, plan
+from eventhub_checkpoints.receive.address import Address
+from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT
+from eventhub_checkpoints.records import Scope
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """Positions to store in a group, and what was done.
+
+    Attributes:
+        plan: decisions, by partition in numeric order.
+        outcome: None if nothing was stored.
+    """
+
+    scope: Scope
+    plan: Sequence[Step]
+    outcome: Outcome | None = None
+
+    @property
+    def is_needed(self) -> bool:
+        """Return whether a position is to be stored."""
+        return any(each.action.writes for each in self.plan)
+
+
+def bring(
+    command: Command, sources: Sequence[GroupPositions], partition_ids: Sequence[str] = ()
+) -> list[Transfer]:
+    """Store positions in groups where they are later than what those have, or plan it.
+
+    All groups are planned before the first one is changed, so that a refusal changes nothing.
+
+    Args:
+        command: the command; with `force`, later positions are overwritten, too.
+        sources: positions, under the names of the groups that receive them.
+        partition_ids: default: all of the sources.
+
+    Raises:
+        GroupActiveError: a group has live members, whose partitions may not be taken.
+        ConfigurationError: it is a group of this package's own rows, or there is no position of a
+            partition.
+        StoreError: the store failed.
+    """
+    planning = replace(command, executes=False)
+    transfers = [bring_one(planning, source, partition_ids) for source in sources]
+    if not command.executes:
+        return transfers
+    return [bring_one(command, source, partition_ids) for source in sources]
+
+
+def bring_one(command: Command, source: GroupPositions, partition_ids: Sequence[str]) -> Transfer:
+    """Store positions in one group; see `bring`."""
+    scope, positions = source.scope, source.positions
+    if scope.is_reserved:
+        raise ConfigurationError(f"{scope} is not a consumer group: its rows are internal")
+    if absent := [id_ for id_ in partition_ids if id_ not in positions]:
+        raise ConfigurationError(f"there is no position of partition {absent[0]} to store")
+    with changing(command, scope) as change:
+        change.refuse_active()
+        chosen = {id_: positions[id_] for id_ in partition_ids or positions}
+        steps = plan(chosen, change.present, force=command.force)
+        targets = {each.partition_id: each.source for each in steps if each.action.writes}
+        return Transfer(scope, steps, change.store(targets))
+
+
+def positions_in(store: CheckpointStore, scope: Scope | None) -> list[GroupPositions]:
+    """Return the positions of a group of a store, or of all its groups if None.
+
+    Raises:
+        ConfigurationError: the store cannot list its groups.
+        StoreError: the store could not be read.
+    """
+    if scope is None:
+        return [GroupPositions(each.scope, positions_of(each)) for each in groups(store)]
+    return [GroupPositions(scope, read_positions(store, scope))]
+
+
+def positions_for(store: CheckpointStore, scope: Scope, receiver: Scope) -> list[GroupPositions]:
+    """Return the positions of a group, for another one.
+
+    Raises:
+        ConfigurationError: it has none.
+        StoreError: the store could not be read.
+    """
+    positions = read_positions(store, scope)
+    if not positions:
+        raise ConfigurationError(f"{scope} has no positions to copy")
+    return [GroupPositions(receiver, positions)]
+
+
+def positions_at_numbers(
+    command: Command,
+    hub: Address,
+    numbers: Mapping[str, int],
+    partition_ids: Sequence[str] = (),
+    *,
+    timeout: float = OPERATION_TIMEOUT,
+) -> list[GroupPositions]:
+    """Return the positions before events of a hub, as the lines of `kafka-consumer-groups` name.
+
+    Args:
+        command: the command that brings them.
+        hub: the hub and the group; it is read.
+        numbers: sequence number of the event read next, by partition id.
+        partition_ids: default: all that have a number.
+        timeout: seconds for each kind of query.
+
+    Raises:
+        GroupActiveError: the group has live members, whose partitions may not be taken.
+        ConfigurationError, HubUnavailableError: see `plan_reset`.
+        StoreError: the store could not be read.
+    """
+    chosen = {
+        id_: number for id_, number in numbers.items() if id_ in partition_ids or not partition_ids
+    }
+    with changing(replace(command, executes=False), hub.scope()) as change:
+        change.refuse_active()
+        resets = plan_reset(chosen, change.group, hub, timeout=timeout)
+    return [GroupPositions(hub.scope(), {each.partition_id: each.after for each in resets})]
+
+
+def groups_of_file(
+    groups_in_file: Sequence[GroupPositions], scope: Scope | None, name: str
+) -> list[GroupPositions]:
+    """Return the groups of a file that are imported.
+
+    Args:
+        groups_in_file: what the file has.
+        scope: the group that receives positions; None: each under its own name.
+        name: name of the file, for errors.
+
+    Raises:
+        ConfigurationError: the file does not have the group.
+    """
+    if scope is None:
+        return [each for each in groups_in_file if not each.scope.is_reserved]
+    for each in groups_in_file:
+        if each.scope.folded == scope.folded:
+            return [GroupPositions(scope, each.positions)]
+    named = ", ".join(str(each.scope) for each in groups_in_file[:3]) or "none"
+    raise ConfigurationError(
+        f"{name} has no positions of {scope}, but of: {named}; ehcp copy stores the positions of "
+        "one group in another"
+    )

@@ -1,0 +1,32 @@
+"""Earlier checkpoints of a group, in stores that keep a history."""
+
+from azure.eventhub import CheckpointStore
+
+from eventhub_checkpoints.abilities import KeepsHistory
+from eventhub_checkpoints.operations.groups import Row
+from eventhub_checkpoints.records import Scope
+
+
+def history(
+    store: CheckpointStore, scope: Scope, partition_id: str | None = None, *, limit: int
+) -> list[Row] | None:
+    """Return the newest entries of a group's history, newest first; None if the store keeps none.
+
+    Args:
+        store: any synchronous checkpoint store.
+        scope: the group.
+        partition_id: None: all partitions.
+        limit: number of entries.
+
+    Raises:
+        StoreError: the store could not be read.
+    """
+    if not isinstance(store, KeepsHistory):
+        return None
+    return [*store.list_history(*scope, partition_id=partition_id, limit=limit)]
+
+
+def keep_next_write(store: CheckpointStore, scope: Scope, partition_id: str) -> None:
+    """Have the next write of a partition kept in the history, by a store that has one."""
+    if isinstance(store, KeepsHistory):
+        store.keep_next_write(scope, partition_id)

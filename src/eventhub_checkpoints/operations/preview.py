@@ -1,0 +1,125 @@
+"""Preview of a reset, and a change of exactly what was previewed.
+
+Between the two, an operator looks at the plan: the events are named by their numbers then, and the
+stored positions must not have changed.
+"""
+
+import hashlib
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.operations.change import GroupActiveError, refuse_active
+from eventhub_checkpoints.operations.groups import Group
+from eventhub_checkpoints.operations.monitor import PolledGroup
+from eventhub_checkpoints.operations.positions import positions_of
+from eventhub_checkpoints.operations.recorded_change import Command, Outcome, changing
+from eventhub_checkpoints.operations.reset import (
+    Goal,
+    PartitionReset,
+    address_for_reading,
+    changes_of,
+    plan_reset,
+)
+
+STOP_CONSUMERS = (
+    "stop its consumers, or take their partitions on the command line: ehcp reset --force"
+)
+CHANGED = "the stored positions have changed since the preview; preview it again"
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """Plan of a reset.
+
+    Attributes:
+        refusal: why it cannot be carried out now; `""` if it can.
+        seen: digest of the positions from which it starts.
+    """
+
+    plan: Sequence[PartitionReset]
+    refusal: str
+    seen: str
+
+    @property
+    def numbers(self) -> dict[str, int]:
+        """Return the event that each partition reads next."""
+        return {each.partition_id: each.new for each in self.plan}
+
+    @property
+    def changes(self) -> int:
+        """Return the number of partitions whose stored position changes."""
+        return sum(each.before != each.after for each in self.plan)
+
+
+def preview(polled: PolledGroup, goal: Goal, partition_ids: Sequence[str] = ()) -> Preview:
+    """Plan a reset; changes nothing.
+
+    Args:
+        polled: the group.
+        goal: from where it is to read.
+        partition_ids: default: all of the hub.
+
+    Raises:
+        ConfigurationError: see `plan_reset`.
+        StoreError: the store could not be read.
+        HubUnavailableError: the hub did not answer in time.
+    """
+    group = polled.read()
+    plan = planned(polled, group, goal, partition_ids)
+    try:
+        refuse_active(group, way_out=STOP_CONSUMERS)
+        refusal = ""
+    except GroupActiveError as error:
+        refusal = str(error)
+    return Preview(plan, refusal, digest(group, {each.partition_id for each in plan}))
+
+
+def store_previewed(
+    command: Command, polled: PolledGroup, numbers: Mapping[str, int], seen: str
+) -> Outcome:
+    """Carry out a preview that the operator has accepted.
+
+    Args:
+        command: how it is recorded.
+        polled: the group.
+        numbers: `Preview.numbers`.
+        seen: `Preview.seen`.
+
+    Raises:
+        GroupActiveError: the group has live members.
+        ConfigurationError: the positions have changed since, or there is nothing to change; see
+            also `plan_reset` and `GroupChange.store`.
+        StoreError: the store failed.
+        HubUnavailableError: the hub did not answer in time.
+    """
+    with changing(command, polled.scope) as change:
+        change.refuse_active(way_out=STOP_CONSUMERS)
+        if digest(change.group, numbers.keys()) != seen:
+            raise ConfigurationError(CHANGED)
+        plan = planned(polled, change.group, numbers)
+        outcome = change.store(changes_of(plan, change.group))
+    if outcome is None:
+        raise ConfigurationError("there is nothing to change")
+    return outcome
+
+
+def planned(
+    polled: PolledGroup, group: Group, goal: Goal, partition_ids: Sequence[str] = ()
+) -> list[PartitionReset]:
+    """Plan the reset of a group that was read; see `plan_reset`."""
+    reader = address_for_reading(polled.hub, group, polled.through)
+    return plan_reset(
+        goal, group, reader, partition_ids, missing=polled.missing, timeout=polled.timeout
+    )
+
+
+def digest(group: Group, partition_ids: Collection[str]) -> str:
+    """Return a digest of the stored positions of some partitions."""
+    stored = {
+        id_: [position.sequence_number, position.offset]
+        for id_, position in positions_of(group).items()
+        if id_ in partition_ids
+    }
+    return hashlib.sha256(json.dumps(stored).encode()).hexdigest()
