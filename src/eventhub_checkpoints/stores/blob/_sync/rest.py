@@ -1,25 +1,34 @@
 # Derived from _async/rest.py by tools/unasync.py; edit that file.
 """Requests to one container, without the driver."""
 
+from collections.abc import Callable
+
 from eventhub_checkpoints._shared._sync import compat
 from eventhub_checkpoints.stores.azure_storage._sync.authorized import AuthorizedConnections
+from eventhub_checkpoints.stores.azure_storage._sync.http import HttpConnections
+from eventhub_checkpoints.stores.azure_storage.authorization import Authorization
 from eventhub_checkpoints.stores.azure_storage.messages import Refusal, Request
 from eventhub_checkpoints.stores.blob import rest
 from eventhub_checkpoints.stores.blob.protocol import new_etag
 from eventhub_checkpoints.stores.blob.rest import Blob, Page, PageParser
 
 
-class RestTransport:
+class RestTransport(AuthorizedConnections):
     """Sends each request over connections of our own; a status that refuses it is returned.
 
     Args:
         container: builds the requests.
-        connections: send them.
+        authorization, connect: see `AuthorizedConnections`.
     """
 
-    def __init__(self, container: rest.Container, connections: AuthorizedConnections) -> None:
+    def __init__(
+        self,
+        container: rest.Container,
+        authorization: Authorization,
+        connect: Callable[[], HttpConnections],
+    ) -> None:
+        super().__init__(authorization, connect)
         self._container = container
-        self._connections = connections
 
     @property
     def address(self) -> str:
@@ -28,7 +37,7 @@ class RestTransport:
 
     def create_container(self) -> Refusal | None:
         """Send Create Container."""
-        answer = self._connections.send(self._container.create_container())
+        answer = self.send(self._container.create_container())
         return answer if isinstance(answer, Refusal) else None
 
     def create(self, name: str, metadata: dict[str, str], overwrite: bool) -> str | Refusal:
@@ -40,27 +49,27 @@ class RestTransport:
         return self._write(self._container.update(name, metadata, etag))
 
     def _write(self, request: Request) -> str | Refusal:
-        answer = self._connections.send(request)
+        answer = self.send(request)
         return answer if isinstance(answer, Refusal) else new_etag(answer.headers.get("ETag"))
 
     def read(self, name: str) -> Blob | Refusal:
         """Send Get Blob Properties."""
-        answer = self._connections.send(self._container.read(name))
+        answer = self.send(self._container.read(name))
         return answer if isinstance(answer, Refusal) else rest.properties(name, answer)
 
     def download(self, name: str, length: int) -> bytes | Refusal:
         """Send Get Blob for the first bytes."""
-        answer = self._connections.send(self._container.download(name, length))
+        answer = self.send(self._container.download(name, length))
         return answer if isinstance(answer, Refusal) else answer.body
 
     def delete(self, name: str) -> Refusal | None:
         """Send Delete Blob."""
-        answer = self._connections.send(self._container.delete(name))
+        answer = self.send(self._container.delete(name))
         return answer if isinstance(answer, Refusal) else None
 
     def page(self, prefix: str, marker: str, one_level: bool) -> Page | Refusal:
         """Send List Blobs for one page."""
-        answer = self._connections.send(self._container.list(prefix, marker, one_level))
+        answer = self.send(self._container.list(prefix, marker, one_level))
         if isinstance(answer, Refusal):
             return answer
         parser = PageParser()
@@ -68,11 +77,3 @@ class RestTransport:
             parser.feed(answer.body[start : start + rest.SLICE])
             compat.sleep(0)
         return parser.close(answer.headers.get("Date"))
-
-    def begin_anew(self) -> None:
-        """Create new connections."""
-        self._connections.begin_anew()
-
-    def close(self) -> None:
-        """Close the connections."""
-        self._connections.close()

@@ -14,7 +14,6 @@ from eventhub_checkpoints.stores._sync.base import FullCheckpointStore
 from eventhub_checkpoints.stores._sync.engine import PROBE, PROBE_PARTITION
 from eventhub_checkpoints.stores._sync.hooks import log
 from eventhub_checkpoints.stores.azure_storage import account, errors
-from eventhub_checkpoints.stores.azure_storage._sync.authorized import AuthorizedConnections
 from eventhub_checkpoints.stores.azure_storage._sync.http import HttpConnections, check_credential
 from eventhub_checkpoints.stores.azure_storage.connection_options import ConnectionOptions
 from eventhub_checkpoints.stores.blob import options, protocol
@@ -135,7 +134,7 @@ class BlobCheckpointStore(FullCheckpointStore):
         if connection is None:
             return None
         connect = partial(HttpConnections, connection, self.settings.max_concurrency)
-        return RestTransport(container, AuthorizedConnections(endpoint.authorization, connect))
+        return RestTransport(container, endpoint.authorization, connect)
 
     def _driver(self) -> "DriverTransport":
         from eventhub_checkpoints.stores.blob._sync import driver
