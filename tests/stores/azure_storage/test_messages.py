@@ -29,6 +29,7 @@ def test_a_refusal_has_the_code_of_the_service(
     refusal = Refusal.of(request, Response(404, "Not Found", headers, body))
     assert refusal == Refusal("read", 404, code, headers)
     assert (refusal.cause.status_code, refusal.cause.error_code) == (404, code)
+    assert refusal.cause.response.headers == headers
 
 
 def test_no_signature_is_in_a_repr() -> None:

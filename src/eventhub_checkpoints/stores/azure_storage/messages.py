@@ -116,11 +116,13 @@ class Refusal:
 
     @property
     def cause(self) -> HttpResponseError:
-        """Return azure-core's error, with `status_code`, `reason` and `error_code`."""
+        """Return azure-core's error, with `status_code`, `error_code` and the headers."""
         if self.error is not None:
             return self.error
         error = HttpResponseError(f"{self.status} {self.code}".strip())
         error.status_code = self.status
+        response = Response(self.status, "", self.headers, b"")
+        error.response = response  # type: ignore[assignment]  # of it, callers read the headers
         error.error_code = self.code  # type: ignore[attr-defined]  # as azure-storage-blob
         return error
 

@@ -54,8 +54,8 @@ class BlobRequests:
 
     def failure(self, refusal: Refusal) -> StoreError:
         """Return the error for a request that was not carried out."""
-        error = protocol.failure(refusal, self.address)
-        error.__cause__ = None if shows_secret(refusal.cause) else refusal.cause
+        error, cause = protocol.failure(refusal, self.address), refusal.cause
+        error.__cause__ = None if shows_secret(cause) else cause
         return error
 
     async def create_container(self) -> None:
