@@ -136,7 +136,7 @@ def may_be_absent(refusal: Refusal) -> bool:
     return is_azurite and verdict(refusal) is Verdict.LOST
 
 
-ABSENT = Refusal("write", 404, "BlobNotFound")
+MISSING_BLOB = Refusal("write", 404, "BlobNotFound")
 """What Azure answers if metadata is set of a blob that does not exist."""
 
 

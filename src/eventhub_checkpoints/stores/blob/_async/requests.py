@@ -78,7 +78,7 @@ class BlobRequests:
         answer = await self.transport.update(name, metadata, etag)
         is_unclear = isinstance(answer, Refusal) and protocol.may_be_absent(answer)
         if is_unclear and await self.read(name) is None:
-            return protocol.ABSENT
+            return protocol.MISSING_BLOB
         return self._expected(answer)
 
     def _expected(self, answer: str | Refusal) -> str | Refusal:

@@ -77,7 +77,7 @@ class BlobRequests:
         answer = self.transport.update(name, metadata, etag)
         is_unclear = isinstance(answer, Refusal) and protocol.may_be_absent(answer)
         if is_unclear and self.read(name) is None:
-            return protocol.ABSENT
+            return protocol.MISSING_BLOB
         return self._expected(answer)
 
     def _expected(self, answer: str | Refusal) -> str | Refusal:
