@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks.measuring import BARE, OFFICIAL, OURS, Cost, Rounds
 from benchmarks.operations import MANY, QUICK_MANY
-from eventhub_checkpoints.stores.blob.protocol import EMULATOR_KEY
+from eventhub_checkpoints.stores.azure_storage.account import EMULATOR_KEY
 
 ROOT = Path(__file__).resolve().parent.parent
 Urls = Callable[[], AbstractContextManager[dict[str, str]]]

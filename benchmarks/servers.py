@@ -19,7 +19,7 @@ from benchmarks.measuring import BARE, OFFICIAL, OURS, Round, Sides
 from benchmarks.relays import Relay
 from benchmarks.sides import API_VERSION, Bare, BareAio
 from eventhub_checkpoints import aio, open_store
-from eventhub_checkpoints.stores.blob.protocol import EMULATOR_KEY
+from eventhub_checkpoints.stores.azure_storage.account import EMULATOR_KEY
 
 BLOB = "blob"
 FOR_BLOB = {"credential": EMULATOR_KEY, "api_version": API_VERSION}

@@ -25,7 +25,7 @@ from azure.storage.blob import generate_container_sas
 from eventhub_checkpoints import open_store
 from eventhub_checkpoints.localhub import LocalHub
 from eventhub_checkpoints.receive import HubAddress
-from eventhub_checkpoints.stores.blob.protocol import EMULATOR_ACCOUNT, EMULATOR_KEY
+from eventhub_checkpoints.stores.azure_storage.account import EMULATOR_ACCOUNT, EMULATOR_KEY
 from operators import ended, quiet_client
 from page_blocks import Block, blocks
 from running import Running

@@ -80,8 +80,10 @@ CORE = {"ground", "sdk", "_shared", "stores", "dead_letters", "processing"}
 
 # The official client is a hard dependency, and azure-core is one of the client's.
 CLIENT = {"azure.eventhub", "azure.core"}
+AZURE_STORAGE = {"azure.core", "aiohttp", "certifi", "requests", "urllib3", "yarl"}
+"""What services of a storage account share: no driver of one of them."""
 BACKENDS = {
-    "blob": {"azure.storage", "azure.core", "aiohttp", "certifi", "requests", "urllib3", "yarl"},
+    "blob": {*AZURE_STORAGE, "azure.storage"},
     "sql": {"sqlalchemy"},  # which imports the driver of a URL
     "redis": {"redis"},
     "cassandra": {"cassandra"},
@@ -130,9 +132,9 @@ LAZY = {
     "registry": "the module that a URL names is known only then",
     "conformance.__main__": "the module that a URL names is known only then",
     "stores.sql.postgresql": "the driver that a URL names is known only then",
+    "stores.azure_storage.connection_options": "only a store behind a proxy needs requests",
     "stores.blob._async.store": "azure-storage-blob is slow to import, and few stores need it",
     "stores.blob._sync.store": "azure-storage-blob is slow to import, and few stores need it",
-    "stores.blob.options": "only a store behind a proxy needs requests",
     "stores.connections": "azure-identity is no dependency; it is used where it is installed",
     "processing.statistics": "opentelemetry-api is no dependency; it is used where it is installed",
     "receive.credentials": "azure-identity is no dependency; it is used where it is installed",
@@ -242,6 +244,8 @@ def third_party(arrow: Arrow) -> str | None:
 def may_import(arrow: Arrow, what: str) -> bool:
     backend = BACKEND_MODULE.fullmatch(arrow.module)
     if backend and what in BACKENDS[backend[1]]:
+        return True
+    if arrow.module.startswith("stores.azure_storage.") and what in AZURE_STORAGE:
         return True
     if arrow.module in ARROW_MODULES and what == "pyarrow":
         return True

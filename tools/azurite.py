@@ -16,7 +16,7 @@ from container import Container, containers_run
 from downloads import DownloadError, cache_folder, download, install_once
 from eventhub_checkpoints.cli.demo.children import Child
 from eventhub_checkpoints.errors import CheckpointStoreError
-from eventhub_checkpoints.stores.blob.protocol import EMULATOR_ACCOUNT, EMULATOR_KEY
+from eventhub_checkpoints.stores.azure_storage.account import EMULATOR_ACCOUNT, EMULATOR_KEY
 
 AZURITE_VERSION = "3.35.0"
 START_SECONDS = 60

@@ -25,7 +25,7 @@ from eventhub_checkpoints.aio import (
     PartitionProcessor,
     open_store,
 )
-from eventhub_checkpoints.stores.blob.protocol import EMULATOR_KEY
+from eventhub_checkpoints.stores.azure_storage.account import EMULATOR_KEY
 
 POLL_SECONDS = 0.05
 

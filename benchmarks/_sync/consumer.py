@@ -26,7 +26,7 @@ from eventhub_checkpoints import (
     open_store,
 )
 from eventhub_checkpoints._shared._sync.compat import sleep
-from eventhub_checkpoints.stores.blob.protocol import EMULATOR_KEY
+from eventhub_checkpoints.stores.azure_storage.account import EMULATOR_KEY
 
 POLL_SECONDS = 0.05
 

@@ -39,7 +39,7 @@ from eventhub_checkpoints.operations.positions import CLOSED_NUMBER, Position
 from eventhub_checkpoints.operations.transfer import closed_with
 from eventhub_checkpoints.receive import HubAddress
 from eventhub_checkpoints.records import Scope
-from eventhub_checkpoints.stores.blob.protocol import EMULATOR_ACCOUNT, EMULATOR_KEY
+from eventhub_checkpoints.stores.azure_storage.account import EMULATOR_ACCOUNT, EMULATOR_KEY
 from fault_proxy import FaultProxy
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")

@@ -19,7 +19,7 @@ from azure.core.credentials import AccessToken, AzureNamedKeyCredential, AzureSa
 from azure.storage.blob import generate_container_sas
 from sqlalchemy import make_url
 
-from eventhub_checkpoints.stores.blob.protocol import EMULATOR_ACCOUNT, EMULATOR_KEY
+from eventhub_checkpoints.stores.azure_storage.account import EMULATOR_ACCOUNT, EMULATOR_KEY
 from telemetry_records import Records, recording
 
 WORD = "planted-Pa55/word@+="

@@ -16,7 +16,7 @@ from azure.storage.blob import ContainerClient, generate_container_sas
 
 from azurite import OPTIONS, AzuritePackage, find_node
 from eventhub_checkpoints.localhub.tls import SelfMadeAuthority
-from eventhub_checkpoints.stores.blob.protocol import EMULATOR_ACCOUNT
+from eventhub_checkpoints.stores.azure_storage.account import EMULATOR_ACCOUNT
 
 KEYS = tuple(base64.b64encode(name * 4).decode() for name in (b"first", b"other"))
 LIFETIME = 6.0

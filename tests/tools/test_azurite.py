@@ -9,7 +9,7 @@ from azure.storage.blob import BlobServiceClient
 
 from azurite import Azurite, AzuriteError, AzuriteMissingError, AzuritePackage, Node, find_node
 from eventhub_checkpoints.cli.demo.children import ChildError
-from eventhub_checkpoints.stores.blob.protocol import EMULATOR_ACCOUNT
+from eventhub_checkpoints.stores.azure_storage.account import EMULATOR_ACCOUNT
 
 
 def fake_npm(folder: Path, script: str) -> Node:

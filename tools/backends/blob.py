@@ -11,7 +11,7 @@ from azurite import Azurite, AzuriteMissingError
 from backends.base import Fields, Kind, OwnServer, Place, ServerMissingError
 from eventhub_checkpoints.cli.demo.children import Child
 from eventhub_checkpoints.records import Scope
-from eventhub_checkpoints.stores.blob.protocol import EMULATOR_KEY
+from eventhub_checkpoints.stores.azure_storage.account import EMULATOR_KEY
 
 
 class BlobPlace(Place):

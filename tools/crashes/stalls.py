@@ -34,7 +34,7 @@ from eventhub_checkpoints.blob import BlobCheckpointStore
 from eventhub_checkpoints.conformance.clients import Loop
 from eventhub_checkpoints.localhub import LocalHub
 from eventhub_checkpoints.processing.stall import SHORTEST_SILENCE
-from eventhub_checkpoints.stores.blob.protocol import EMULATOR_KEY
+from eventhub_checkpoints.stores.azure_storage.account import EMULATOR_KEY
 from fault_proxy import FaultProxy
 from waiting import eventually
 

@@ -17,7 +17,8 @@ from eventhub_checkpoints.processing.start_position import refused_position
 from eventhub_checkpoints.receive.amqp.address import HubAddress
 from eventhub_checkpoints.receive.credentials import credential_of
 from eventhub_checkpoints.records import Checkpoint, Proposal, Scope
-from eventhub_checkpoints.stores.blob.options import ContainerUrl, parse_connection_string
+from eventhub_checkpoints.stores.azure_storage.account import parse_connection_string
+from eventhub_checkpoints.stores.blob.options import SERVICE, container_url
 from eventhub_checkpoints.stores.cassandra.url import Address as CassandraAddress
 from eventhub_checkpoints.stores.configuration import read_configuration
 from eventhub_checkpoints.stores.redis.url import RedisUrl, object_id
@@ -31,7 +32,7 @@ def store_url(data: bytes) -> None:
     """Open a store by a URL, and show it; nothing connects."""
     text = text_of(data)
     refusals = 0
-    for read in (ContainerUrl.parse, CassandraAddress.parse, redis_address, sql_address, opened):
+    for read in (container_url, CassandraAddress.parse, redis_address, sql_address, opened):
         try:
             read(text)
         except CheckpointStoreError as error:
@@ -70,7 +71,7 @@ def connection_string(data: bytes) -> None:
     reads: list[Callable[[], object]] = [
         lambda: HubAddress.from_connection_string(text).scope(),
         lambda: HubAddress.from_credential(text, text, "DefaultAzureCredential").scope(),
-        lambda: parse_connection_string(text),
+        lambda: parse_connection_string(text, SERVICE),
         lambda: credential_of(text),
         lambda: CommandTarget(hub=text).scope,
         lambda: object_id(text),

@@ -8,6 +8,8 @@ from azure.core.exceptions import DecodeError
 from azure.core.utils import case_insensitive_dict
 
 from eventhub_checkpoints.records import Checkpoint, Ownership, Scope
+from eventhub_checkpoints.stores.azure_storage.authorization import TokenCache
+from eventhub_checkpoints.stores.azure_storage.messages import Response, error_code, server_time
 from eventhub_checkpoints.stores.blob import protocol as blob
 from eventhub_checkpoints.stores.blob import rest
 from eventhub_checkpoints.stores.cassandra import protocol as cassandra
@@ -36,15 +38,15 @@ def use(listing: Listing[Any]) -> None:
 
 def blob_list(data: bytes) -> None:
     """Parse pages of a list, fed in two slices."""
-    parser = rest.ListParser()
+    blobs: list[rest.Blob] = []
     for page in data.split(b"\0\0page\0\0")[:4]:
-        parser.begin_page()
+        parser = rest.PageParser()
         parser.feed(page[: len(page) // 2])
         parser.feed(page[len(page) // 2 :])
-        parser.end_page()
+        blobs += parser.close(None).blobs
     start = "ns/orders/$default/ownership/"
-    use(blob.listing(parser.blobs, start, NOW, partial(blob.ownership_row, SCOPE)))
-    use(blob.listing(parser.blobs, start, NOW, partial(blob.checkpoint_row, SCOPE)))
+    use(blob.listing(blobs, start, NOW, partial(blob.ownership_row, SCOPE)))
+    use(blob.listing(blobs, start, NOW, partial(blob.checkpoint_row, SCOPE)))
 
 
 def blob_headers(data: bytes) -> None:
@@ -52,14 +54,13 @@ def blob_headers(data: bytes) -> None:
     head, _, body = data.partition(b"\r\n\r\n")
     pairs = [line.partition(":") for line in head.decode("latin-1").split("\r\n")]
     headers = case_insensitive_dict({name.strip(): value.strip() for name, _, value in pairs})
-    request = rest.Request("GET", "https://account.blob.core.windows.net/container")
-    response = rest.Response(request, 401, "", headers, body)
+    response = Response(401, "", headers, body)
     found = rest.properties("ns/orders/$default/checkpoint/0", response)
     start = "ns/orders/$default/checkpoint/"
     use(blob.listing([found], start, None, partial(blob.checkpoint_row, SCOPE)))
-    rest.error_code(response)
-    rest.TokenCache().follow(response)
-    blob.server_time(headers.get("Date"))
+    error_code(response)
+    TokenCache().follow(response)
+    server_time(headers.get("Date"))
 
 
 LIST = b"""<?xml version="1.0" encoding="utf-8"?><EnumerationResults><Blobs><Blob>

@@ -17,7 +17,7 @@ from azure.core.credentials import AccessToken, AzureNamedKeyCredential, AzureSa
 from eventhub_checkpoints.aio.blob import BlobCheckpointStore as AioBlobCheckpointStore
 from eventhub_checkpoints.blob import BlobCheckpointStore
 from eventhub_checkpoints.errors import StoreAccessError
-from eventhub_checkpoints.stores.blob.protocol import EMULATOR_ACCOUNT
+from eventhub_checkpoints.stores.azure_storage.account import EMULATOR_ACCOUNT
 from hub_load import LIFETIME, LONG, load, signature
 from rotating_storage import KEYS, Account, azurite_with_two_keys, every, rotating
 from variants import ONLY_LONG_AIO, ONLY_LONG_SYNC

@@ -13,7 +13,7 @@ from azure.storage.blob import ContainerClient, generate_container_sas
 
 from eventhub_checkpoints.conformance.clients import Client, Loop
 from eventhub_checkpoints.records import Scope
-from eventhub_checkpoints.stores.blob.protocol import EMULATOR_ACCOUNT, EMULATOR_KEY
+from eventhub_checkpoints.stores.azure_storage.account import EMULATOR_ACCOUNT, EMULATOR_KEY
 
 OURS = {
     "sync": "eventhub_checkpoints.blob",

@@ -17,8 +17,8 @@ from eventhub_checkpoints.errors import (
     StoreAccessError,
     StoreNotReadyError,
 )
+from eventhub_checkpoints.stores.azure_storage.account import EMULATOR_ACCOUNT, EMULATOR_KEY
 from eventhub_checkpoints.stores.blob.options import separated
-from eventhub_checkpoints.stores.blob.protocol import EMULATOR_ACCOUNT, EMULATOR_KEY
 
 KEY = AzureNamedKeyCredential(EMULATOR_ACCOUNT, EMULATOR_KEY)
 DRIVERS_NAMES = """

@@ -16,7 +16,7 @@ from eventhub_checkpoints.errors import (
     StoreError,
     StoreUnavailableError,
 )
-from eventhub_checkpoints.stores.blob.protocol import EMULATOR_ACCOUNT
+from eventhub_checkpoints.stores.azure_storage.account import EMULATOR_ACCOUNT
 
 VARIABLE = "AZURE_STORAGE_CONNECTION_STRING"
 WRONG_KEY = "d3JvbmcgYnV0IHdlbGwgZm9ybWVk"

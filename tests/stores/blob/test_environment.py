@@ -5,9 +5,9 @@ import pytest
 
 from eventhub_checkpoints.blob import BlobCheckpointStore
 from eventhub_checkpoints.errors import StoreUnavailableError
-from eventhub_checkpoints.stores.blob._sync.driver_transport import pooled
-from eventhub_checkpoints.stores.blob._sync.http import tls_arguments
-from eventhub_checkpoints.stores.blob.options import ConnectionOptions
+from eventhub_checkpoints.stores.azure_storage._sync.http import tls_arguments
+from eventhub_checkpoints.stores.azure_storage.connection_options import ConnectionOptions
+from eventhub_checkpoints.stores.blob._sync.driver_pool import pooled
 from refusals import says
 
 NOBODY = "http://127.0.0.1:1"

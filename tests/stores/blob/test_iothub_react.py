@@ -14,7 +14,7 @@ from eventhub_checkpoints import (
 )
 from eventhub_checkpoints.iothub_react import read_iothub_react_blobs
 from eventhub_checkpoints.records import Checkpoint
-from eventhub_checkpoints.stores.blob.protocol import EMULATOR_ACCOUNT
+from eventhub_checkpoints.stores.azure_storage.account import EMULATOR_ACCOUNT
 
 SCOPE = Scope("ns.servicebus.windows.net", "Orders", "$Default")
 

@@ -10,15 +10,14 @@ from eventhub_checkpoints.errors import (
     StoreUnavailableError,
 )
 from eventhub_checkpoints.records import Checkpoint, Scope
+from eventhub_checkpoints.stores.azure_storage.messages import Refusal
 from eventhub_checkpoints.stores.blob.protocol import (
     DEFAULT_API_VERSION,
     Verdict,
     bare_etag,
     checkpoint_metadata,
     failure,
-    is_blocked,
     ownership_metadata,
-    server_time,
     verdict,
 )
 
@@ -71,31 +70,22 @@ def test_what_a_header_would_change_is_refused(value: str) -> None:
         (404, "ContainerNotFound", Verdict.FAILED),
         (404, "ResourceNotFound", Verdict.FAILED),
         (409, "ContainerBeingDeleted", Verdict.FAILED),
-        (409, "BlobImmutableDueToPolicy", Verdict.FAILED),
-        (412, "LeaseIdMissing", Verdict.FAILED),
-        (412, "", Verdict.FAILED),
+        (409, "BlobImmutableDueToPolicy", Verdict.BLOCKED),
+        (412, "LeaseIdMissing", Verdict.BLOCKED),
+        (412, "", Verdict.BLOCKED),
         (403, "AuthorizationFailure", Verdict.FAILED),
         (503, "ServerBusy", Verdict.FAILED),
-        (None, "", Verdict.FAILED),
     ],
 )
-def test_a_verdict_needs_status_and_code(status: int | None, code: str, found: Verdict) -> None:
-    assert verdict(status, code) is found
+def test_a_verdict_needs_status_and_code(status: int, code: str, found: Verdict) -> None:
+    assert verdict(Refusal("write", status, code)) is found
 
 
-@pytest.mark.parametrize(
-    ("status", "code", "blocked"),
-    [
-        (412, "LeaseIdMissing", True),
-        (409, "BlobImmutableDueToPolicy", True),
-        (409, "ContainerBeingDeleted", False),
-        (503, "ServerBusy", False),
-    ],
-)
-def test_a_blob_that_nobody_can_write_is_told(status: int, code: str, blocked: bool) -> None:
-    assert is_blocked(status, code) is blocked
+def test_a_write_that_was_carried_out_is_done() -> None:
+    assert verdict("0x8D") is Verdict.DONE
 
 
+URL = "https://account.blob.core.windows.net/positions"
 WHERE = "container 'positions' of https://account.blob.core.windows.net"
 
 
@@ -108,13 +98,13 @@ WHERE = "container 'positions' of https://account.blob.core.windows.net"
     ],
 )
 def test_what_is_not_the_fault_of_the_credential_is_not_blamed_on_it(code: str) -> None:
-    said = str(failure(403, code, "write", WHERE))
+    said = str(failure(Refusal("write", 403, code), URL))
     assert "not the reason" in said
     assert "the credential was refused" not in said
 
 
 def test_a_container_that_is_being_deleted_is_waited_for_by_create() -> None:
-    error = failure(409, "ContainerBeingDeleted", "create the container", WHERE)
+    error = failure(Refusal("create the container", 409, "ContainerBeingDeleted"), URL)
     assert type(error) is StoreUnavailableError
     assert "is being deleted (409 ContainerBeingDeleted)" in str(error)
     assert "create()" not in str(error)
@@ -157,7 +147,7 @@ def test_a_container_that_is_being_deleted_is_waited_for_by_create() -> None:
 def test_a_failure_says_what_to_do(
     status: int, code: str, kind: type[StoreError], sentence: str
 ) -> None:
-    error = failure(status, code, "write", WHERE)
+    error = failure(Refusal("write", status, code), URL)
     assert type(error) is kind
     assert sentence in str(error)
     assert WHERE in str(error)
@@ -175,19 +165,10 @@ def test_a_failure_says_what_to_do(
     ],
 )
 def test_a_refusal_names_the_right_that_is_missing(operation: str, right: str) -> None:
-    error = failure(403, "AuthorizationPermissionMismatch", operation, WHERE)
+    error = failure(Refusal(operation, 403, "AuthorizationPermissionMismatch"), URL)
     assert f"the credential lacks {right};" in str(error)
 
 
 def test_an_etag_is_the_same_with_and_without_quotes() -> None:
     for bare in ("0x1D4B", "X1X"):
         assert bare_etag(f'"{bare}"') == bare_etag(bare) == bare
-
-
-def test_a_date_is_epoch_seconds() -> None:
-    assert server_time("Sat, 21 Nov 2026 10:00:00 GMT") == 1795255200.0
-
-
-@pytest.mark.parametrize("date", [None, "", "today", "Sat, 32 Nov 2026 10:00:00 GMT"])
-def test_no_date_is_no_time(date: str | None) -> None:
-    assert server_time(date) is None

@@ -18,6 +18,7 @@ from eventhub_checkpoints._shared.deadline import deadline
 from eventhub_checkpoints.errors import StoreAccessError
 from eventhub_checkpoints.localhub.tls import SelfMadeAuthority
 from eventhub_checkpoints.records import Scope
+from eventhub_checkpoints.stores.azure_storage.messages import Refusal
 from eventhub_checkpoints.stores.blob.rest import Blob
 from waiting import LIMIT
 
@@ -54,10 +55,12 @@ def calls(chance: random.Random) -> list[Call]:
     owner = "".join(chance.choices("abc-0 ", k=5)).strip()
     etag = chance.choice([None, "0x8DOTHER"])
     return [
+        ("create_container", ()),
         ("create", (name, {"ownerid": owner}, True)),
         ("create", (name, {"ownerid": owner})),
         ("update", (name, {"offset": owner, "sequencenumber": "7"}, etag)),
         ("read", (name,)),
+        ("download", (name, 100)),
         ("list_blobs", (name[:3],)),
         ("list_below", (name[:3],)),
         ("read", (f"{name}/missing",)),
@@ -77,7 +80,8 @@ def test_every_request_is_that_of_the_driver(variant: Any, proxied: Any, proxy: 
     seed = campaigns.seed(0)
     chance = random.Random(seed)
     paths = [variant.open(proxied, lean=lean).store._requests for lean in (True, False)]
-    assert [type(each).__name__ for each in paths] == ["RestRequests", "DriverRequests"]
+    names = [type(each.transport).__name__ for each in paths]
+    assert names == ["RestTransport", "DriverTransport"]
 
     def sent_by(path: Any, call: Call) -> tuple[Any, Any]:
         proxy.forget()
@@ -86,9 +90,11 @@ def test_every_request_is_that_of_the_driver(variant: Any, proxied: Any, proxy: 
             try:
                 answer = variant.finished(getattr(path, name)(*args))
             except Exception as error:
-                answer = (type(error).__name__, getattr(error, "error_code", None))
+                answer = str(error)
         if isinstance(answer, Blob):
             answer = (answer.name, answer.metadata)
+        if isinstance(answer, Refusal):
+            answer = (answer.operation, answer.status, answer.code)
         return [plain(request) for request in proxy.requests], answer
 
     compared = 0
@@ -108,7 +114,8 @@ def test_every_request_is_that_of_the_driver(variant: Any, proxied: Any, proxy: 
 @pytest.mark.parametrize("variant", ["sync", "aio"], indirect=True)
 def test_a_list_in_pages_is_whole(variant: Any, client: Any, blob_container: Any) -> None:
     requests = client.store._requests
-    build = requests._container.list
+    container = requests.transport._container
+    build = container.list
 
     def in_threes(*args: Any, **kwargs: Any) -> Any:
         request = build(*args, **kwargs)
@@ -116,7 +123,7 @@ def test_a_list_in_pages_is_whole(variant: Any, client: Any, blob_container: Any
         return request
 
     client.claim_ownership([client.proposal(str(n), "owner-1") for n in range(10)])
-    requests._container.list = in_threes
+    container.list = in_threes
     assert sorted(row["partition_id"] for row in client.list_ownership()) == [*"0123456789"]
 
 

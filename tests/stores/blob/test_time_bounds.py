@@ -11,7 +11,7 @@ import pytest
 from eventhub_checkpoints._shared._sync.compat import bounded
 from eventhub_checkpoints.errors import StoreUnavailableError
 from eventhub_checkpoints.localhub.tls import SelfMadeAuthority
-from eventhub_checkpoints.stores.blob.protocol import EMULATOR_ACCOUNT, EMULATOR_KEY
+from eventhub_checkpoints.stores.azure_storage.account import EMULATOR_ACCOUNT, EMULATOR_KEY
 from waiting import takes
 
 LIMIT = 1.0

@@ -1,9 +1,10 @@
 """The store on Azure Blob Storage.
 
-- `options`: URLs, connection strings and other arguments of the constructor.
+- `options`: arguments of the constructor.
 - `protocol`: names, metadata and status codes of blobs, as every official SDK has them; records,
-  etags and errors in the responses.
-- `rest`: the requests that the store builds itself: their signatures, and the parser of lists.
-- `_async`, `_sync`: the `store`; its requests without the driver, in `rest` and `http`; those
-  through azure-storage-blob, in `driver` and `driver_transport`.
+  verdicts and errors in the responses.
+- `rest`: the requests that the store builds itself, and the parser of lists.
+- `_async`, `_sync`: the `store`; its `requests`, over one of two transports: `rest` sends them over
+  the connections of `stores.azure_storage`, `driver` by calls of azure-storage-blob, with the
+  connections of `driver_pool`.
 """

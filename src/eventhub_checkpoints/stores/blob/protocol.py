@@ -1,25 +1,24 @@
-"""Names, metadata and status codes of blobs as in every official SDK, and the driver's answers."""
+"""Names, metadata and status codes of blobs as in every official SDK, and what they mean."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from enum import Enum, auto
 from functools import lru_cache
-from typing import Any, Literal, TypeVar, cast
+from typing import Literal, TypeVar, cast
 from urllib.parse import unquote
 
-from azure.core.exceptions import AzureError, ClientAuthenticationError, HttpResponseError
-
-from eventhub_checkpoints._shared.connection_errors import innermost, is_untrusted, why_unreached
-from eventhub_checkpoints._shared.secrets import masked, quoted
+from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import (
     ConfigurationError,
     InvalidRecordError,
-    StoreAccessError,
     StoreError,
     StoreNotReadyError,
     StoreUnavailableError,
 )
 from eventhub_checkpoints.records import Checkpoint, Ownership, Scope
-from eventhub_checkpoints.stores.blob.rest import Blob, moment
+from eventhub_checkpoints.stores.azure_storage import errors
+from eventhub_checkpoints.stores.azure_storage.messages import Refusal
+from eventhub_checkpoints.stores.backends import BLOB
+from eventhub_checkpoints.stores.blob.rest import Blob
 from eventhub_checkpoints.stores.hook_results import Listing
 from eventhub_checkpoints.stores.record_format import checkpoint_of, is_row, owner_of
 
@@ -80,11 +79,6 @@ def blob_name(scope: Scope, kind: Kind, partition_id: str, name_case: NameCase) 
 DEFAULT_API_VERSION = "2019-07-07"
 """Sent by the official Python stores. Source: azure-eventhub-checkpointstoreblob 1.2.0."""
 
-EMULATOR_ACCOUNT = "devstoreaccount1"
-EMULATOR_KEY = (  # published with the emulator and the same everywhere: not a secret
-    "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
-)
-
 RIGHTS = {
     "list": "List on the container",
     "read": "Read on its blobs",
@@ -93,33 +87,57 @@ RIGHTS = {
     "delete": "Delete on its blobs",
     "create the container": "Create on containers, which no SAS of a container has",
 }
+TITLE = BLOB.services[0].title
 ROLE = "the role 'Storage Blob Data Contributor' has all that is needed"
 
 
 class Verdict(Enum):
-    """Reason for which a conditional write failed."""
+    """What became of a write."""
 
+    DONE = auto()
     LOST = auto()
     ABSENT = auto()
+    BLOCKED = auto()
     FAILED = auto()
 
 
-def verdict(status: int | None, code: str) -> Verdict:
-    """Return whether the write conflicted, the blob does not exist, or the request failed.
+def verdict(answer: str | Refusal) -> Verdict:
+    """Return what became of a write, which answers with the new etag if it was carried out.
 
     The status alone is ambiguous: 404 may be a missing container, 409 a container that is being
-    deleted, 412 a leased blob.
+    deleted, 412 a leased blob. A blob that is leased or immutable is blocked: nobody can write it.
     """
+    if isinstance(answer, str):
+        return Verdict.DONE
+    status, code = answer.status, answer.code
     if (status, code) in {(409, "BlobAlreadyExists"), (412, "ConditionNotMet")}:
         return Verdict.LOST
     if (status, code) == (404, "BlobNotFound"):
         return Verdict.ABSENT
+    if status in {409, 412} and not code.startswith("Container"):
+        return Verdict.BLOCKED
     return Verdict.FAILED
 
 
-def is_blocked(status: int | None, code: str) -> bool:
-    """Return whether no client can write this one blob: it is leased, or immutable."""
-    return status in {409, 412} and not code.startswith("Container")
+def is_absent(refusal: Refusal) -> bool:
+    """Return whether Get Blob Properties found no blob in an existing container.
+
+    A response without a body may have no error code; for a missing container it has one.
+    """
+    return refusal.status == 404 and refusal.code in {"BlobNotFound", ""}
+
+
+def may_be_absent(refusal: Refusal) -> bool:
+    """Return whether this server answers "condition not met" for a missing blob.
+
+    Azure answers 404; Azurite 3.35 answers 412, and is recognised by its `Server` header.
+    """
+    is_azurite = refusal.headers.get("Server", "").startswith("Azurite")
+    return is_azurite and verdict(refusal) is Verdict.LOST
+
+
+MISSING_BLOB = Refusal("write", 404, "BlobNotFound")
+"""What Azure answers if metadata is set of a blob that does not exist."""
 
 
 def ownership_metadata(owner_id: str) -> dict[str, str]:
@@ -151,11 +169,6 @@ def bare_etag(etag: str) -> str:
     return etag.strip('"')
 
 
-def server_time(date: str | None) -> float | None:
-    """Return a response's `Date` in epoch seconds (resolution 1 s); None if a proxy damaged it."""
-    return moment(date or "").timestamp() or None
-
-
 def described(address: str) -> str:
     """Return the container and its account, for messages.
 
@@ -166,69 +179,41 @@ def described(address: str) -> str:
     return f"container {unquote(name)!r} of {account}"
 
 
-def failure(status: int, code: str, operation: str, where: str) -> StoreError:
-    """Return the error for an unsuccessful status.
+def failure(refusal: Refusal, address: str) -> StoreError:
+    """Return the error for a request that was not carried out.
 
     Args:
-        status: of the response.
-        code: the response's `x-ms-error-code`; `""` if there is none.
-        operation: a key of `RIGHTS`.
-        where: the container and its account, for messages.
+        refusal: the response; its operation is a key of `RIGHTS`.
+        address: the container's URL, without a SAS.
     """
-    answer = f"{status} {code}".strip()
+    where, code, operation = described(address), refusal.code, refusal.operation
     if code == "ContainerBeingDeleted" and operation == "create the container":
         return StoreUnavailableError(
-            f"{where} is being deleted ({answer}), which takes half a minute or longer: wait until "
-            "then, or name another container"
+            f"{where} is being deleted ({refusal.status} {code}), which takes half a minute or "
+            "longer: wait until then, or name another container"
         )
     if code in {"ContainerNotFound", "ContainerBeingDeleted"}:
         return StoreNotReadyError(
-            f"{where} does not exist ({answer}): create it with store.create(), "
+            f"{where} does not exist ({refusal.status} {code}): create it with store.create(), "
             "create_container=True or create = true in a configuration"
         )
-    # The code comes with 401 for an expired token, and with 400 for a malformed header.
-    if status in {401, 403} or code == "InvalidAuthenticationInfo":
-        return StoreAccessError(f"{where}: {refusal(code, operation)} ({answer})")
-    if status in {408, 429} or status >= 500:
-        return StoreUnavailableError(f"{where}: the service answered {answer}")
-    hint = "" if code else "; is the URL that of Blob Storage, and is a proxy in the way?"
-    request = f"request to {operation}" if " " in operation else operation
-    return StoreError(f"{where}: the service answered {answer} to a {request}{hint}")
+    forbidden = {
+        **FORBIDDEN,
+        "AuthorizationPermissionMismatch": f"the credential lacks {RIGHTS[operation]}; {ROLE}",
+        "UnauthorizedBlobOverwrite": f"the credential lacks {RIGHTS['write']}; {ROLE}",
+    }
+    return errors.failure(refusal, where, TITLE, forbidden)
 
 
 OF_OTHER_SERVICE = "the SAS is not for blobs and containers; make one for the container"
-NOT_VALID_HERE = "the credential is not valid for it, or network rules shut this machine out"
 FORBIDDEN = {
-    "AccountIsDisabled": "the storage account is disabled, as when its subscription has ended; "
-    "enable it. The credential is not the reason",
-    "InsufficientAccountPermissions": "the storage account allows no such request now, as while "
-    "reading or writing is switched off. The credential is not the reason",
     "RequestForbiddenByContainerEncryptionPolicy": "the container accepts only blobs of its own "
     "encryption scope, and the SAS or the request names another (ses). The credential's rights "
     "are not the reason",
-    "AuthorizationProtocolMismatch": "the SAS or the account allows HTTPS only; use https://",
     "AuthorizationResourceTypeMismatch": OF_OTHER_SERVICE,
     "AuthorizationServiceMismatch": OF_OTHER_SERVICE,
-    "AuthorizationFailure": NOT_VALID_HERE,
-    "AuthorizationSourceIPMismatch": NOT_VALID_HERE,
-    "KeyBasedAuthenticationNotPermitted": "the account allows no shared key; use an Entra "
-    "credential",
 }
-"""What codes of status 403 mean, apart from those that name a right.
-
-Source: Azure Storage, "Common REST API error codes", "Blob Storage error codes", "SAS error codes",
-"Troubleshoot 403 errors".
-"""
-
-
-def refusal(code: str, operation: str) -> str:
-    """Return a message about what was forbidden, and why."""
-    if code in {"AuthorizationPermissionMismatch", "UnauthorizedBlobOverwrite"}:
-        right = RIGHTS["write" if code == "UnauthorizedBlobOverwrite" else operation]
-        return f"the credential lacks {right}; {ROLE}"
-    if code in FORBIDDEN:
-        return FORBIDDEN[code]
-    return f"the credential was refused to {operation}; is it valid, unexpired, of this account?"
+"""What more codes of status 403 mean. Source: Azure Storage, "Blob Storage error codes"."""
 
 
 def listing(
@@ -262,88 +247,8 @@ def checkpoint_row(scope: Scope, partition_id: str, blob: Blob) -> Checkpoint:
     return checkpoint_of(scope, partition_id, blob.metadata, bare_etag(blob.etag), modified)
 
 
-def new_etag(answer: Mapping[str, Any]) -> str:
+def new_etag(etag: object) -> str:
     """Return the etag of a confirmed write; without one, the answer is not from the service."""
-    etag = answer.get("etag")
     if not etag:
         raise StoreUnavailableError("a write was answered without an etag; is a proxy in the way?")
     return bare_etag(str(etag))
-
-
-def error_code(error: HttpResponseError) -> str:
-    """Return the service's error code; `""` if there is none."""
-    code = getattr(error, "error_code", None)
-    return str(getattr(code, "value", code) or "")
-
-
-def expected(error: HttpResponseError) -> Verdict:
-    """Return the verdict for an expected failure of a conditional write; raise any other."""
-    reason = verdict(error.status_code, error_code(error))
-    if reason is Verdict.FAILED:
-        raise error
-    return reason
-
-
-def is_absent(error: HttpResponseError) -> bool:
-    """Return whether Get Blob Properties found no blob in an existing container.
-
-    A response without a body may have no error code; for a missing container it has one.
-    """
-    return error.status_code == 404 and error_code(error) in {"BlobNotFound", ""}
-
-
-def may_be_absent(error: HttpResponseError) -> bool:
-    """Return whether this server answers "condition not met" for a missing blob.
-
-    Azure answers 404; Azurite 3.35 answers 412, and is recognised by its `Server` header.
-    """
-    headers = cast("Any", error.response).headers
-    return str(headers.get("Server", "")).startswith("Azurite")
-
-
-def operation_of(error: HttpResponseError) -> str:
-    """Return the operation of the request that was refused."""
-    request = cast("Any", error.response).request
-    operations = {"GET": "list", "HEAD": "read", "DELETE": "delete"}
-    if request.method in operations:
-        return operations[request.method]
-    if "restype=container" in request.url:
-        return "create the container"
-    return "write" if "comp=metadata" in request.url else "create"
-
-
-def mapped(error: Exception, address: str) -> StoreError:
-    """Convert an error of azure-core to an error of this package.
-
-    Args:
-        error: of the driver, or raised by the connections.
-        address: the container's URL, without a SAS.
-    """
-    where = described(address)
-    shown = f"{masked(str(error))} ({type(error).__name__})"
-    if isinstance(error, ClientAuthenticationError) and not error_code(error):
-        # The token provider or the request signing failed; any status may accompany it.
-        if type(error).__name__ == "AzureSigningError":
-            shown = "the account key is not in base64; copy it again from the account's access keys"
-        return StoreAccessError(f"{where}: {shown}")
-    if isinstance(error, HttpResponseError) and error.status_code is not None:
-        return failure(error.status_code, error_code(error), operation_of(error), where)
-    if not isinstance(error, (AzureError, OSError)):
-        return StoreError(f"{where}: {shown}")
-    if is_untrusted(error):
-        return StoreAccessError(
-            f"{where}: its certificate is not trusted: name the file of its authority as "
-            f"connection_verify=FILE ({masked(str(innermost(error)))})"
-        )
-    return StoreUnavailableError(f"{where}: {unreached(error)}")
-
-
-def unreached(error: AzureError | OSError) -> str:
-    """Return the cause of a missing response, without the request that the driver repeats."""
-    cause = innermost(error)
-    if isinstance(cause, TimeoutError):
-        return "no answer in time"
-    message = masked(str(cause)) or "no answer"
-    through = "through a proxy, " if "proxy" in str(error).lower() else ""
-    reason = why_unreached(error) or f"the connection failed: {message} ({type(cause).__name__})"
-    return through + reason

@@ -4,8 +4,6 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from azure.core.exceptions import HttpResponseError
-
 from eventhub_checkpoints._shared._sync.compat import uninterrupted
 from eventhub_checkpoints.records import Checkpoint, Scope
 from eventhub_checkpoints.stores.blob._sync.store import BlobCheckpointStore
@@ -131,13 +129,5 @@ class _Container(BlobCheckpointStore):
         ]
 
     def _text(self, name: str, longest: int = LONGEST) -> str | None:
-        driver = self._driver()
-        try:
-            body = driver.container.download_blob(
-                name, offset=0, length=longest + 1, **driver.bounds()
-            ).readall()
-        except HttpResponseError as error:
-            if error.status_code != 416:
-                raise
-            return ""  # an empty blob has no such range
-        return None if len(body) > longest else bytes(body).decode("utf-8", "replace")
+        body = self._requests.download(name, longest + 1)
+        return None if len(body) > longest else body.decode("utf-8", "replace")

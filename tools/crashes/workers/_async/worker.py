@@ -39,7 +39,7 @@ from eventhub_checkpoints.aio import (
     open_store,
 )
 from eventhub_checkpoints.errors import CheckpointStoreError
-from eventhub_checkpoints.stores.blob.protocol import EMULATOR_ACCOUNT, EMULATOR_KEY
+from eventhub_checkpoints.stores.azure_storage.account import EMULATOR_ACCOUNT, EMULATOR_KEY
 
 
 class Worker:

@@ -39,7 +39,7 @@ from eventhub_checkpoints import (
 )
 from eventhub_checkpoints._shared._sync.compat import sleep
 from eventhub_checkpoints.errors import CheckpointStoreError
-from eventhub_checkpoints.stores.blob.protocol import EMULATOR_ACCOUNT, EMULATOR_KEY
+from eventhub_checkpoints.stores.azure_storage.account import EMULATOR_ACCOUNT, EMULATOR_KEY
 
 
 class Worker:

@@ -1,8 +1,8 @@
 """Requests to one container through azure-storage-blob.
 
-For what `rest` does not know: the user's own clients, transports, policies and hooks, tracing, and
-the creation of a container. Nothing else imports the driver, and this module is imported when it is
-first needed, because the driver takes half a second and 30 MB.
+For what `rest` does not know: the user's own clients, transports, policies and hooks, and tracing.
+Nothing else imports the driver, and this module is imported when it is first needed, because the
+driver takes half a second and 30 MB.
 """
 
 from collections.abc import Callable
@@ -11,16 +11,19 @@ from functools import partial
 from typing import Any
 
 from azure.core import MatchConditions
-from azure.core.exceptions import HttpResponseError, ResourceExistsError
+from azure.core.exceptions import HttpResponseError
 from azure.storage.blob import BlobProperties
 from azure.storage.blob import ContainerClient as SyncContainerClient
 from azure.storage.blob.aio import BlobClient, BlobServiceClient, ContainerClient
 
 from eventhub_checkpoints._shared.deadline import bound
-from eventhub_checkpoints.stores.blob import options, protocol
-from eventhub_checkpoints.stores.blob._async.driver_transport import pooled
-from eventhub_checkpoints.stores.blob.protocol import Verdict
-from eventhub_checkpoints.stores.blob.rest import Blob
+from eventhub_checkpoints.stores.azure_storage.connection_options import CONNECT_SECONDS
+from eventhub_checkpoints.stores.azure_storage.errors import refusal_of
+from eventhub_checkpoints.stores.azure_storage.messages import Refusal
+from eventhub_checkpoints.stores.blob import options
+from eventhub_checkpoints.stores.blob._async.driver_pool import pooled
+from eventhub_checkpoints.stores.blob.protocol import new_etag
+from eventhub_checkpoints.stores.blob.rest import Blob, Page
 from eventhub_checkpoints.stores.connections import PerProcessClient
 
 Hook = Callable[[Any], Any]
@@ -28,93 +31,82 @@ SETTINGS_VERSION = "2019-12-12"
 """Oldest version of the service whose responses show a version of a blob."""
 
 
-class DriverRequests:
-    """Requests to one container, limited to the time that the current call has left.
+class DriverTransport:
+    """Sends each request by a call of the driver; a status that it raises is returned.
+
+    The driver has no public way to send a request that was built elsewhere.
 
     Args:
         connect: creates the client; see `PerProcessClient`.
         hook: the caller's `raw_response_hook`; for lists, this class sets its own, which calls it.
+        is_own: whether to close the client.
     """
 
-    def __init__(self, connect: Callable[[], ContainerClient], hook: Hook | None = None) -> None:
+    def __init__(
+        self,
+        connect: Callable[[], ContainerClient],
+        hook: Hook | None = None,
+        *,
+        is_own: bool = True,
+    ) -> None:
         self._client = PerProcessClient(connect)
         self._hook = hook
+        self._is_own = is_own
         self._blobs: dict[str, BlobClient] = {}
-
-    def begin_anew(self) -> None:
-        """Create a new client."""
-        self._client.begin_anew()
-        self._blobs = {}
-
-    @property
-    def container(self) -> ContainerClient:
-        """Return the client of this process and event loop."""
-        return self._client.now
 
     @property
     def address(self) -> str:
         """Return the container's URL, without a SAS."""
-        return str(self.container.url).partition("?")[0]
+        return str(self._container.url).partition("?")[0]
 
-    async def create_container(self) -> None:
-        """Create the container, unless it exists."""
-        try:
-            await self.container.create_container(**self.bounds())
-        except ResourceExistsError as error:
-            if protocol.error_code(error) != "ContainerAlreadyExists":
-                raise
+    @property
+    def _container(self) -> ContainerClient:
+        return self._client.now
 
-    async def create(
-        self, name: str, metadata: dict[str, str], overwrite: bool = False
-    ) -> str | Verdict:
-        """Send Put Blob; return the new etag, or the reason for a failure."""
-        try:
-            answer = await self._blob(name).upload_blob(
-                b"", overwrite=overwrite, metadata=metadata, **self.bounds()
-            )
-        except HttpResponseError as error:
-            return protocol.expected(error)
-        return protocol.new_etag(answer)
+    async def create_container(self) -> Refusal | None:
+        """Send Create Container."""
+        answer = await self._sent("create the container", self._container.create_container)
+        return answer if isinstance(answer, Refusal) else None
 
-    async def update(self, name: str, metadata: dict[str, str], etag: str | None) -> str | Verdict:
-        """Send Set Blob Metadata, if the etag matches or is None; return as `create`."""
+    async def create(self, name: str, metadata: dict[str, str], overwrite: bool) -> str | Refusal:
+        """Send Put Blob; return the new etag."""
+        upload = partial(self._blob(name).upload_blob, b"", overwrite=overwrite, metadata=metadata)
+        answer = await self._sent("create", upload)
+        return answer if isinstance(answer, Refusal) else new_etag(answer.get("etag"))
+
+    async def update(self, name: str, metadata: dict[str, str], etag: str | None) -> str | Refusal:
+        """Send Set Blob Metadata, if the etag matches or is None; return the new etag."""
         condition: dict[str, Any] = {}
         if etag is not None:
             condition = {"etag": f'"{etag}"', "match_condition": MatchConditions.IfNotModified}
-        try:
-            answer = await self._blob(name).set_blob_metadata(
-                metadata, **condition, **self.bounds()
-            )
-        except HttpResponseError as error:
-            reason = protocol.expected(error)
-            is_unclear = reason is Verdict.LOST and protocol.may_be_absent(error)
-            if is_unclear and await self.read(name) is None:
-                return Verdict.ABSENT
-            return reason
-        return protocol.new_etag(answer)
+        write = partial(self._blob(name).set_blob_metadata, metadata, **condition)
+        answer = await self._sent("write", write)
+        return answer if isinstance(answer, Refusal) else new_etag(answer.get("etag"))
 
-    async def read(self, name: str) -> Blob | None:
-        """Send Get Blob Properties; return None if the blob does not exist."""
-        try:
-            blob = await self._blob(name).get_blob_properties(**self.bounds())
-        except HttpResponseError as error:
-            if protocol.is_absent(error):
-                return None
-            raise
-        return as_blob(blob)
+    async def read(self, name: str) -> Blob | Refusal:
+        """Send Get Blob Properties."""
+        answer = await self._sent("read", self._blob(name).get_blob_properties)
+        return answer if isinstance(answer, Refusal) else as_blob(answer)
 
-    async def delete(self, name: str) -> bool:
-        """Send Delete Blob; return whether the blob existed."""
-        try:
-            await self._blob(name).delete_blob(**self.bounds())
-        except HttpResponseError as error:
-            if protocol.expected(error) is not Verdict.ABSENT:
-                raise
-            return False
-        return True
+    async def download(self, name: str, length: int) -> bytes | Refusal:
+        """Send Get Blob for the first bytes."""
+        download = partial(self._blob(name).download_blob, 0, length)
+        answer = await self._sent("read", download)
+        return answer if isinstance(answer, Refusal) else bytes(await answer.readall())
 
-    async def list_blobs(self, prefix: str) -> tuple[list[Blob], float | None]:
-        """List blobs with their metadata; also return the service's time at the last page."""
+    async def delete(self, name: str) -> Refusal | None:
+        """Send Delete Blob."""
+        answer = await self._sent("delete", self._blob(name).delete_blob)
+        return answer if isinstance(answer, Refusal) else None
+
+    async def _sent(self, operation: str, call: Callable[..., Any]) -> Any:
+        try:
+            return await call(**self.bounds())
+        except HttpResponseError as error:
+            return refusal_of(error, operation)
+
+    async def page(self, prefix: str, marker: str, one_level: bool) -> Page | Refusal:
+        """Send List Blobs for one page."""
         dates: list[str | None] = []
 
         def on_page(response: Any) -> None:
@@ -122,36 +114,39 @@ class DriverRequests:
                 self._hook(response)
             dates.append(response.http_response.headers.get("Date"))
 
-        ask = partial(self.container.list_blobs, name_starts_with=prefix, include=["metadata"])
-        blobs = await self._paged(partial(ask, raw_response_hook=on_page))
-        return [*map(as_blob, blobs)], protocol.server_time(dates[-1] if dates else None)
-
-    async def list_below(self, prefix: str) -> list[str]:
-        """List one level of the blobs' names: each prefix up to the next `/`."""
-        items = await self._paged(partial(self.container.walk_blobs, name_starts_with=prefix))
-        return [item.name for item in items if not isinstance(item, BlobProperties)]
-
-    async def _paged(self, ask: Callable[..., Any]) -> list[Any]:
+        ask: Callable[..., Any] = self._container.walk_blobs
+        if not one_level:
+            ask = partial(self._container.list_blobs, include=["metadata"])
         items: list[Any] = []
-        marker: str | None = ""
-        while marker is not None:
-            pages = ask(**self.bounds()).by_page(marker or None)
+        try:
+            pages = ask(
+                name_starts_with=prefix, raw_response_hook=on_page, **self.bounds()
+            ).by_page(marker or None)
             async for page in pages:
                 async for item in page:
                     items.append(item)
                 break  # the next page is requested with the time that is left then
-            marker = pages.continuation_token or None
-        return items
+        except HttpResponseError as error:
+            return refusal_of(error, "list")
+        blobs = [item for item in items if isinstance(item, BlobProperties)]
+        prefixes = [item.name for item in items if not isinstance(item, BlobProperties)]
+        date = dates[-1] if dates else None
+        return Page([*map(as_blob, blobs)], prefixes, pages.continuation_token or "", date)
+
+    def begin_anew(self) -> None:
+        """Create a new client."""
+        self._client.begin_anew()
+        self._blobs = {}
 
     async def close(self) -> None:
-        """Close the client, unless it belongs to the parent process."""
-        if self._client.is_of_this_process:
-            await self.container.close()
+        """Close the client, unless it is the caller's or belongs to the parent process."""
+        if self._is_own and self._client.is_of_this_process:
+            await self._container.close()
 
     def _blob(self, name: str) -> BlobClient:
         blob = self._blobs.get(name)
         if blob is None:
-            blob = self._blobs[name] = self.container.get_blob_client(name)
+            blob = self._blobs[name] = self._container.get_blob_client(name)
         return blob
 
     @staticmethod
@@ -162,7 +157,7 @@ class DriverRequests:
             "retry_total": 0,
             # A redirect would send the credential to another address, and the driver would retry.
             "permit_redirects": False,
-            "connection_timeout": min(left, options.CONNECT_SECONDS),
+            "connection_timeout": min(left, CONNECT_SECONDS),
             "read_timeout": left,
         }
 
@@ -177,13 +172,13 @@ def connecting(
     api_version: str,
     arguments: dict[str, Any],
     size: int,
-) -> DriverRequests:
-    """Return the requests of a client that `connect` creates, with `size` connections."""
+) -> DriverTransport:
+    """Return the transport over a client that `connect` creates, with `size` connections."""
     arguments = version_arguments(api_version, arguments)
     if isinstance(connect, options.ContainerLogin):
         connect = partial(connect.client, ContainerClient)
     make = partial(connect, **arguments)
-    return DriverRequests(
+    return DriverTransport(
         lambda: make(**pooled(size, arguments)), arguments.get("raw_response_hook")
     )
 
@@ -238,7 +233,7 @@ async def settings_of(
     Source: Azure Storage REST API, "Get Account Information", "Get Blob Properties" and "Get Blob
     Service Properties".
     """
-    bounds = DriverRequests.bounds
+    bounds = DriverTransport.bounds
     settings: dict[str, bool | None] = dict.fromkeys(
         ("hierarchical_namespace", "versioning", "soft_delete")
     )

@@ -2,11 +2,9 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from threading import Lock
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from azure.core.credentials import AzureNamedKeyCredential
-from azure.core.exceptions import HttpResponseError
 
 from eventhub_checkpoints._shared._async.compat import for_each
 from eventhub_checkpoints.errors import CheckpointStoreError
@@ -14,11 +12,15 @@ from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
 from eventhub_checkpoints.stores._async.base import FullCheckpointStore
 from eventhub_checkpoints.stores._async.engine import PROBE, PROBE_PARTITION
 from eventhub_checkpoints.stores._async.hooks import log
-from eventhub_checkpoints.stores.blob import options, protocol, rest
-from eventhub_checkpoints.stores.blob._async.http import HttpConnections, check_credential
-from eventhub_checkpoints.stores.blob._async.rest import RestRequests
+from eventhub_checkpoints.stores.azure_storage import account, errors
+from eventhub_checkpoints.stores.azure_storage._async.http import HttpConnections, check_credential
+from eventhub_checkpoints.stores.azure_storage.connection_options import ConnectionOptions
+from eventhub_checkpoints.stores.blob import options, protocol
+from eventhub_checkpoints.stores.blob._async.requests import BlobRequests
+from eventhub_checkpoints.stores.blob._async.rest import RestTransport
+from eventhub_checkpoints.stores.blob.options import SERVICE
 from eventhub_checkpoints.stores.blob.protocol import Kind, Row, Verdict
-from eventhub_checkpoints.stores.blob.rest import Blob
+from eventhub_checkpoints.stores.blob.rest import Blob, Container
 from eventhub_checkpoints.stores.connections import default_credential
 from eventhub_checkpoints.stores.hook_results import (
     FORCE,
@@ -35,7 +37,7 @@ from eventhub_checkpoints.stores.record_format import is_row
 if TYPE_CHECKING:
     from azure.storage.blob.aio import ContainerClient
 
-    from eventhub_checkpoints.stores.blob._async.driver import DriverRequests
+    from eventhub_checkpoints.stores.blob._async.driver import DriverTransport
 
 __all__ = ["BlobCheckpointStore"]
 
@@ -104,33 +106,44 @@ class BlobCheckpointStore(FullCheckpointStore):
         self._name_case = protocol.checked_name_case(name_case)
         self.creates = create_container
         self._ready_client = container_client
-        self._rest: RestRequests | None = None
-        self._through_driver: DriverRequests | None = None
-        self._driver_lock = Lock()
         self._owned: list[Any] = []
         if container_client is not None:
-            self._driver()
+            self._requests = BlobRequests(None, self._driver)
             return
         check_credential(credential)
         if secondary_hostname:
             arguments["secondary_hostname"] = secondary_hostname
         self._arguments, self._api_version = arguments, api_version
         self._connect = connect or options.ContainerLogin(
-            options.checked_account(blob_account_url),
+            account.checked_account(blob_account_url, SERVICE),
             options.checked_container(container_name),
             credential,
         )
-        container = connection = None
-        if lean and isinstance(self._connect, options.ContainerLogin):
-            container = self._connect.rest(api_version)
-        if container is not None:
-            connection = options.ConnectionOptions.of(arguments, container.url)
-        if container is not None and connection is not None:
-            size = self.settings.max_concurrency
-            self._rest = RestRequests(container, partial(HttpConnections, connection, size))
-            self._owned.append(self._rest)
-        else:
-            self._driver()
+        self._requests = BlobRequests(self._without_driver() if lean else None, self._driver)
+
+    def _without_driver(self) -> RestTransport | None:
+        login = self._connect
+        if not isinstance(login, options.ContainerLogin):
+            return None
+        endpoint = account.Endpoint.of(login.account_url, login.credential, SERVICE)
+        if endpoint is None:
+            return None
+        container = Container(endpoint.url, login.container, self._api_version)
+        connection = ConnectionOptions.of(self._arguments, container.url)
+        if connection is None:
+            return None
+        connect = partial(HttpConnections, connection, self.settings.max_concurrency)
+        return RestTransport(container, endpoint.authorization, connect)
+
+    def _driver(self) -> "DriverTransport":
+        from eventhub_checkpoints.stores.blob._async import driver
+
+        ready = self._ready_client
+        if ready is not None:
+            return driver.DriverTransport(lambda: ready, is_own=False)
+        return driver.connecting(
+            self._connect, self._api_version, self._arguments, self.settings.max_concurrency
+        )
 
     @classmethod
     def from_connection_string(
@@ -141,17 +154,17 @@ class BlobCheckpointStore(FullCheckpointStore):
         Raises:
             ConfigurationError: it is not a connection string of a storage account.
         """
-        url, own = options.parse_connection_string(conn_str)
+        url, own = account.parse_connection_string(conn_str, SERVICE)
         return cls(url, container_name, own if credential is None else credential, **kwargs)
 
     @classmethod
     def from_container_url(cls, container_url: str, credential: Any = None, **kwargs: Any) -> Self:
         """Open the container of a URL, whose query may be a SAS; a credential replaces the SAS."""
-        address = options.ContainerUrl.parse(container_url)
-        account = address.account_url
+        address = options.container_url(container_url)
+        account_url = address.account_url
         if address.sas and credential is None:
-            account = f"{account}?{address.sas}"
-        return cls(account, address.container, credential, **kwargs)
+            account_url = f"{account_url}?{address.sas}"
+        return cls(account_url, address.name, credential, **kwargs)
 
     @classmethod
     def from_url(cls, url: str, *, credential: Any = None, **kwargs: Any) -> Self:
@@ -164,17 +177,17 @@ class BlobCheckpointStore(FullCheckpointStore):
         Raises:
             ConfigurationError: it is not a container's URL, or there is no credential.
         """
-        address = options.ContainerUrl.parse(url)
+        address = options.container_url(url)
         if credential is not None or address.sas:
             return cls.from_container_url(url, credential, **kwargs)
         if address.is_emulator:
-            key = AzureNamedKeyCredential(protocol.EMULATOR_ACCOUNT, protocol.EMULATOR_KEY)
+            key = AzureNamedKeyCredential(account.EMULATOR_ACCOUNT, account.EMULATOR_KEY)
             return cls.from_container_url(url, key, **kwargs)
-        if text := options.connection_string_for(address):
-            return cls.from_connection_string(text, address.container, **kwargs)
+        if text := account.connection_string_for(address, SERVICE):
+            return cls.from_connection_string(text, address.name, **kwargs)
         otherwise = (
             f"no credential for {address.account_url}: pass credential=, put a SAS into the URL, "
-            f"set {options.CONNECTION_STRING} for that account, or install azure-identity"
+            f"set {account.CONNECTION_STRING} for that account, or install azure-identity"
         )
         opened = default_credential("azure.identity.aio", otherwise)
         store = cls.from_container_url(url, opened, **kwargs)
@@ -186,46 +199,23 @@ class BlobCheckpointStore(FullCheckpointStore):
 
     async def open(self) -> None:
         if self.creates:
-            await self._driver().create_container()
+            await self._requests.create_container()
 
     async def close(self) -> None:
         """Close what this store opened: its connections, and a default credential."""
         await super().close()
+        await self._requests.close()
         for opened in self._owned:
             await opened.close()
 
     def drop_connections(self) -> None:
-        for requests in (self._rest, self._through_driver):
-            if requests is not None:
-                requests.begin_anew()
-
-    @property
-    def _requests(self) -> "RestRequests | DriverRequests":
-        return self._driver() if self._rest is None or rest.is_traced() else self._rest
-
-    def _driver(self) -> "DriverRequests":
-        with self._driver_lock:
-            if self._through_driver is None:
-                self._through_driver = self._opened_driver()
-            return self._through_driver
-
-    def _opened_driver(self) -> "DriverRequests":
-        from eventhub_checkpoints.stores.blob._async import driver
-
-        ready = self._ready_client
-        if ready is not None:
-            return driver.DriverRequests(lambda: ready)
-        requests = driver.connecting(
-            self._connect, self._api_version, self._arguments, self.settings.max_concurrency
-        )
-        self._owned.append(requests)
-        return requests
+        self._requests.begin_anew()
 
     def identity(self, scope: Scope) -> Scope:
         return scope.folded if self._name_case == "lower" else scope
 
     def map_error(self, error: Exception) -> CheckpointStoreError:
-        return protocol.mapped(error, self._requests.address)
+        return errors.mapped(error, protocol.described(self._requests.address))
 
     async def read_ownerships(self, scope: Scope) -> Listing[Ownership]:
         return await self._read_all(scope, "ownership", protocol.ownership_row)
@@ -233,20 +223,20 @@ class BlobCheckpointStore(FullCheckpointStore):
     async def try_claim(self, proposal: Proposal) -> Won | Lost:
         name = self._name(proposal.scope, "ownership", proposal.partition_id)
         metadata = protocol.ownership_metadata(proposal.owner_id)
-        answer: str | Verdict = Verdict.ABSENT
-        try:
-            if proposal.etag is not None:
-                etag = protocol.bare_etag(proposal.etag)
-                answer = await self._requests.update(name, metadata, etag)
-            if answer is Verdict.ABSENT:
+        if proposal.etag is None:
+            answer = await self._requests.create(name, metadata)
+        else:
+            etag = protocol.bare_etag(proposal.etag)
+            answer = await self._requests.update(name, metadata, etag)
+            if protocol.verdict(answer) is Verdict.ABSENT:
                 answer = await self._requests.create(name, metadata)
-        except HttpResponseError as error:
-            if not protocol.is_blocked(error.status_code, protocol.error_code(error)):
-                raise
+        if isinstance(answer, str):
+            return Won(proposal.won(0.0, answer))
+        if protocol.verdict(answer) is Verdict.BLOCKED:
             # Raising would lose the claims of all other partitions for the client.
-            log.warning("partition %s: %s", proposal.partition_id, self.map_error(error))
-            return Lost()
-        return Lost() if isinstance(answer, Verdict) else Won(proposal.won(0.0, answer))
+            failure = self._requests.failure(answer)
+            log.warning("partition %s: %s", proposal.partition_id, failure)
+        return Lost()
 
     async def read_checkpoints(self, scope: Scope) -> Listing[Checkpoint]:
         return await self._read_all(scope, "checkpoint", protocol.checkpoint_row)
@@ -260,13 +250,15 @@ class BlobCheckpointStore(FullCheckpointStore):
             answer = await self._requests.update(name, metadata, seen)
         elif seen is FORCE:
             answer = await self._requests.update(name, metadata, None)
-            if answer is Verdict.ABSENT:
+            if protocol.verdict(answer) is Verdict.ABSENT:
                 answer = await self._requests.create(name, metadata, overwrite=True)
         else:
             answer = await self._requests.create(name, metadata)
         if isinstance(answer, str):
             return Written(answer)
-        if answer is Verdict.ABSENT:
+        if protocol.verdict(answer) is Verdict.BLOCKED:
+            raise self._requests.failure(answer)
+        if protocol.verdict(answer) is Verdict.ABSENT:
             return Conflict(None)
         blob = await self._requests.read(name)
         if blob is None:

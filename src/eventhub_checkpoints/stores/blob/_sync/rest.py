@@ -2,124 +2,78 @@
 """Requests to one container, without the driver."""
 
 from collections.abc import Callable
-from typing import Any
-
-from azure.core.exceptions import HttpResponseError
 
 from eventhub_checkpoints._shared._sync import compat
-from eventhub_checkpoints.stores.blob import protocol, rest
-from eventhub_checkpoints.stores.blob._sync.http import HttpConnections, get_token
-from eventhub_checkpoints.stores.blob.protocol import Verdict
-from eventhub_checkpoints.stores.blob.rest import Blob, ListParser, Request, Response, Token
-from eventhub_checkpoints.stores.connections import PerProcessClient
+from eventhub_checkpoints.stores.azure_storage._sync.authorized import AuthorizedConnections
+from eventhub_checkpoints.stores.azure_storage._sync.http import HttpConnections
+from eventhub_checkpoints.stores.azure_storage.authorization import Authorization
+from eventhub_checkpoints.stores.azure_storage.messages import Refusal, Request
+from eventhub_checkpoints.stores.blob import rest
+from eventhub_checkpoints.stores.blob.protocol import new_etag
+from eventhub_checkpoints.stores.blob.rest import Blob, Page, PageParser
 
 
-class RestRequests:
-    """Requests to one container, limited to the time that the current call has left.
+class RestTransport(AuthorizedConnections):
+    """Sends each request over connections of our own; a status that refuses it is returned.
 
     Args:
         container: builds the requests.
-        connect: creates the connections; called again in a forked child or another event loop.
+        authorization, connect: see `AuthorizedConnections`.
     """
 
-    def __init__(self, container: rest.Container, connect: Callable[[], HttpConnections]) -> None:
+    def __init__(
+        self,
+        container: rest.Container,
+        authorization: Authorization,
+        connect: Callable[[], HttpConnections],
+    ) -> None:
+        super().__init__(authorization, connect)
         self._container = container
-        self._connections = PerProcessClient(connect)
-        self._tokens = rest.TokenCache()
-
-    def begin_anew(self) -> None:
-        """Create new connections."""
-        self._connections.begin_anew()
 
     @property
     def address(self) -> str:
         """Return the container's URL, without a SAS."""
         return self._container.url
 
-    def create(self, name: str, metadata: dict[str, str], overwrite: bool = False) -> str | Verdict:
-        """Send Put Blob; return the new etag, or the reason for a failure."""
-        request = self._container.create(name, metadata, overwrite)
-        try:
-            response = self._send(request, 201)
-        except HttpResponseError as error:
-            return protocol.expected(error)
-        return protocol.new_etag(response.headers)
+    def create_container(self) -> Refusal | None:
+        """Send Create Container."""
+        answer = self.send(self._container.create_container())
+        return answer if isinstance(answer, Refusal) else None
 
-    def update(self, name: str, metadata: dict[str, str], etag: str | None) -> str | Verdict:
-        """Send Set Blob Metadata, if the etag matches or is None; return as `create`."""
-        try:
-            response = self._send(self._container.update(name, metadata, etag), 200)
-        except HttpResponseError as error:
-            reason = protocol.expected(error)
-            is_unclear = reason is Verdict.LOST and protocol.may_be_absent(error)
-            if is_unclear and self.read(name) is None:
-                return Verdict.ABSENT
-            return reason
-        return protocol.new_etag(response.headers)
+    def create(self, name: str, metadata: dict[str, str], overwrite: bool) -> str | Refusal:
+        """Send Put Blob; return the new etag."""
+        return self._write(self._container.create(name, metadata, overwrite))
 
-    def read(self, name: str) -> Blob | None:
-        """Send Get Blob Properties; return None if the blob does not exist."""
-        try:
-            response = self._send(self._container.read(name), 200)
-        except HttpResponseError as error:
-            if protocol.is_absent(error):
-                return None
-            raise
-        return rest.properties(name, response)
+    def update(self, name: str, metadata: dict[str, str], etag: str | None) -> str | Refusal:
+        """Send Set Blob Metadata, if the etag matches or is None; return the new etag."""
+        return self._write(self._container.update(name, metadata, etag))
 
-    def delete(self, name: str) -> bool:
-        """Send Delete Blob; return whether the blob existed."""
-        try:
-            self._send(self._container.delete(name), 202)
-        except HttpResponseError as error:
-            if protocol.expected(error) is not Verdict.ABSENT:
-                raise
-            return False
-        return True
+    def _write(self, request: Request) -> str | Refusal:
+        answer = self.send(request)
+        return answer if isinstance(answer, Refusal) else new_etag(answer.headers.get("ETag"))
 
-    def list_blobs(self, prefix: str) -> tuple[list[Blob], float | None]:
-        """List blobs with their metadata; also return the service's time at the last page."""
-        parser, date = self._list(prefix, one_level=False)
-        return parser.blobs, protocol.server_time(date)
+    def read(self, name: str) -> Blob | Refusal:
+        """Send Get Blob Properties."""
+        answer = self.send(self._container.read(name))
+        return answer if isinstance(answer, Refusal) else rest.properties(name, answer)
 
-    def list_below(self, prefix: str) -> list[str]:
-        """List one level of the blobs' names: each prefix up to the next `/`."""
-        parser, _ = self._list(prefix, one_level=True)
-        return parser.prefixes
+    def download(self, name: str, length: int) -> bytes | Refusal:
+        """Send Get Blob for the first bytes."""
+        answer = self.send(self._container.download(name, length))
+        return answer if isinstance(answer, Refusal) else answer.body
 
-    def _list(self, prefix: str, one_level: bool) -> tuple[ListParser, str | None]:
-        parser, marker = ListParser(), ""
-        while True:
-            response = self._send(self._container.list(prefix, marker, one_level), 200)
-            parser.begin_page()
-            for start in range(0, len(response.body), rest.SLICE):
-                parser.feed(response.body[start : start + rest.SLICE])
-                compat.sleep(0)
-            marker = parser.end_page()
-            if not marker:
-                return parser, response.headers.get("Date")
+    def delete(self, name: str) -> Refusal | None:
+        """Send Delete Blob."""
+        answer = self.send(self._container.delete(name))
+        return answer if isinstance(answer, Refusal) else None
 
-    def _send(self, request: Request, expected: int) -> Response:
-        connections, authorization = self._connections.now, self._container.authorization
-        if isinstance(authorization, Token):
-            response = self._send_with_token(request, authorization.credential)
-        else:
-            response = connections.send(request, rest.authorized(request, authorization))
-        return rest.checked(response, expected)
-
-    def _send_with_token(self, request: Request, credential: Any) -> Response:
-        tokens = self._tokens
-        while True:
-            token = tokens.current
-            if not token:
-                token = tokens.keep(get_token(credential, tokens.scope, **tokens.options))
-            request.headers["Authorization"] = f"Bearer {token}"
-            response = self._connections.now.send(request, request.url)
-            # After a 401 nothing was written, so the request may be repeated.
-            if not tokens.follow(response):
-                return response
-
-    def close(self) -> None:
-        """Close the connections, unless they belong to the parent process."""
-        if self._connections.is_of_this_process:
-            self._connections.now.close()
+    def page(self, prefix: str, marker: str, one_level: bool) -> Page | Refusal:
+        """Send List Blobs for one page."""
+        answer = self.send(self._container.list(prefix, marker, one_level))
+        if isinstance(answer, Refusal):
+            return answer
+        parser = PageParser()
+        for start in range(0, len(answer.body), rest.SLICE):
+            parser.feed(answer.body[start : start + rest.SLICE])
+            compat.sleep(0)
+        return parser.close(answer.headers.get("Date"))

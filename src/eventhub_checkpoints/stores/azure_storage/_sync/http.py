@@ -1,5 +1,5 @@
 # Not derived: edit this file and its async twin together.
-"""Connections of a synchronous store to Blob Storage."""
+"""Connections of a synchronous store to Azure Storage."""
 
 import os
 from inspect import iscoroutinefunction
@@ -25,8 +25,11 @@ from urllib3.util import parse_url
 from eventhub_checkpoints._shared.deadline import bound
 from eventhub_checkpoints._shared.settings import kind_of
 from eventhub_checkpoints.errors import ConfigurationError
-from eventhub_checkpoints.stores.blob.options import CONNECT_SECONDS, ConnectionOptions
-from eventhub_checkpoints.stores.blob.rest import Request, RequestLog, Response
+from eventhub_checkpoints.stores.azure_storage.connection_options import (
+    CONNECT_SECONDS,
+    ConnectionOptions,
+)
+from eventhub_checkpoints.stores.azure_storage.messages import Request, RequestLog, Response
 
 SAS_HEADER = "eventhub-checkpoints-sas"
 """Carries a SAS through a pool to its connection, which sends it as a part of the URL."""
@@ -90,7 +93,7 @@ class HttpConnections:
             self._urlopen = self._pool.urlopen
 
     def send(self, request: Request, url: str) -> Response:
-        """Send a request without a body, within the time that the current call has left.
+        """Send a request, within the time that the current call has left.
 
         Args:
             request: what is sent.
@@ -107,6 +110,7 @@ class HttpConnections:
             received: BaseHTTPResponse = self._urlopen(
                 request.method,
                 request.url[self._start :],
+                body=request.body or None,
                 headers={**request.headers, SAS_HEADER: sas} if sas else request.headers,
                 redirect=False,
                 retries=False,
@@ -117,7 +121,7 @@ class HttpConnections:
         except HTTPError as error:
             raise ServiceResponseError(error, error=error) from error
         headers, reason = received.headers, received.reason or ""
-        response = Response(request, received.status, reason, headers, received.data)
+        response = Response(received.status, reason, headers, received.data)
         if log is not None:
             log.end(response)
         return response

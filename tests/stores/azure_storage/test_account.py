@@ -1,14 +1,23 @@
-"""Addresses of containers, and what is no such address."""
+"""URLs and connection strings of accounts, and what is no such address."""
+
+from typing import Any
 
 import pytest
+from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
+from azure.storage.blob._shared.base_client import parse_connection_str
 
 from eventhub_checkpoints.errors import ConfigurationError
-from eventhub_checkpoints.stores.blob.options import (
-    ContainerUrl,
+from eventhub_checkpoints.stores.azure_storage.account import (
+    EMULATOR_KEY,
+    Endpoint,
     checked_account,
-    checked_container,
+    parse_connection_string,
 )
+from eventhub_checkpoints.stores.azure_storage.authorization import Sas, SharedKey, Token
+from eventhub_checkpoints.stores.blob.options import SERVICE, checked_container, container_url
 
+ACCOUNT = "https://orders.blob.core.windows.net"
+EMULATOR = "http://127.0.0.1:10000/devstoreaccount1"
 SAS = "sv=2020&sig=c2VjcmV0"
 
 
@@ -46,8 +55,8 @@ SAS = "sv=2020&sig=c2VjcmV0"
 def test_a_url_is_taken_apart(
     url: str, account_url: str, container: str, sas: str, is_emulator: bool
 ) -> None:
-    address = ContainerUrl.parse(url)
-    assert (address.account_url, address.container, address.sas) == (account_url, container, sas)
+    address = container_url(url)
+    assert (address.account_url, address.name, address.sas) == (account_url, container, sas)
     assert address.is_emulator is is_emulator
 
 
@@ -77,7 +86,7 @@ def test_a_url_is_taken_apart(
 )
 def test_what_is_no_container_url_is_refused(url: str) -> None:
     with pytest.raises(ConfigurationError) as refused:
-        ContainerUrl.parse(url)
+        container_url(url)
     assert "s3" not in str(refused.value)
 
 
@@ -99,7 +108,7 @@ NOT_ASCII = "the URL's host has characters that are not ASCII; write it in Punyc
 )
 def test_what_is_wrong_with_a_url_is_said(url: str, said: str) -> None:
     with pytest.raises(ConfigurationError, match=f"^{said}"):
-        ContainerUrl.parse(url)
+        container_url(url)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +124,7 @@ def test_what_is_wrong_with_a_url_is_said(url: str, said: str) -> None:
     ],
 )
 def test_an_account_is_taken_as_the_driver_takes_it(url: str) -> None:
-    assert checked_account(url) == url
+    assert checked_account(url, SERVICE) == url
 
 
 @pytest.mark.parametrize(
@@ -132,7 +141,7 @@ def test_an_account_is_taken_as_the_driver_takes_it(url: str) -> None:
 )
 def test_what_is_no_account_is_refused_and_not_shown(url: str) -> None:
     with pytest.raises(ConfigurationError, match=r"^the account URL is not an address") as refused:
-        checked_account(url)
+        checked_account(url, SERVICE)
     assert "s3cret" not in str(refused.value)
 
 
@@ -166,16 +175,91 @@ def test_a_name_that_the_service_refuses_is_refused_here(name: str) -> None:
 
 @pytest.mark.parametrize("shown", [repr, str], ids=["repr", "str"])
 def test_no_signature_is_shown(shown: object) -> None:
-    address = ContainerUrl.parse(f"https://acc.blob.core.windows.net/positions?{SAS}")
+    address = container_url(f"https://acc.blob.core.windows.net/positions?{SAS}")
     text = shown(address)
-    assert text == "ContainerUrl(https://acc.blob.core.windows.net/positions)"
+    assert text == "ResourceUrl(https://acc.blob.core.windows.net/positions)"
 
 
 def test_an_account_beyond_ascii_is_refused() -> None:
     with pytest.raises(ConfigurationError, match=f"^{NOT_ASCII}"):
-        checked_account("http://\u0664:10000/devstoreaccount1")
+        checked_account("http://\u0664:10000/devstoreaccount1", SERVICE)
 
 
 def test_the_path_of_an_account_is_no_host() -> None:
     url = "http://127.0.0.1:10000/b\u00fccher"
-    assert checked_account(url) == url
+    assert checked_account(url, SERVICE) == url
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"DefaultEndpointsProtocol=https;AccountName=orders;AccountKey={EMULATOR_KEY}",
+        f"AccountName=orders;AccountKey={EMULATOR_KEY};EndpointSuffix=core.chinacloudapi.cn;",
+        f"BlobEndpoint=http://127.0.0.1:1/orders;AccountName=orders;AccountKey={EMULATOR_KEY}",
+        f"BlobEndpoint={ACCOUNT};SharedAccessSignature={SAS}",
+        "accountname=orders;defaultendpointsprotocol=http;endpointsuffix=a.b",
+    ],
+)
+def test_a_connection_string_is_read_as_the_driver_reads_it(text: str) -> None:
+    url, credential = parse_connection_string(text, SERVICE)
+    driver_url, _, driver_credential = parse_connection_str(text, None, "blob")
+    assert url == (driver_url if "://" in driver_url else f"http://{driver_url}")
+    assert credential == driver_credential
+
+
+def test_the_short_connection_string_is_that_of_the_emulator() -> None:
+    # Old versions of azure-storage-blob do not know it.
+    assert parse_connection_string("UseDevelopmentStorage=true", SERVICE) == (
+        EMULATOR,
+        EMULATOR_KEY,
+    )
+
+
+@pytest.mark.parametrize("text", ["AccountName=orders;AccountKey", "DefaultEndpointsProtocol=x"])
+def test_a_connection_string_of_no_account_is_refused(text: str) -> None:
+    with pytest.raises(ConfigurationError, match="cannot be read"):
+        parse_connection_string(text, SERVICE)
+
+
+class Tokens:
+    """A credential that issues tokens."""
+
+    def get_token(self, *scopes: str, **_: Any) -> Any:
+        raise AssertionError("nothing is sent")
+
+
+KNOWN: list[tuple[str, Any, type]] = [
+    (ACCOUNT, None, type(None)),
+    (ACCOUNT, EMULATOR_KEY, SharedKey),
+    ("orders.blob.core.windows.net", EMULATOR_KEY, SharedKey),
+    (EMULATOR, EMULATOR_KEY, SharedKey),
+    ("https://blobs.example.com", AzureNamedKeyCredential("a", EMULATOR_KEY), SharedKey),
+    (ACCOUNT, {"account_name": "a", "account_key": EMULATOR_KEY}, SharedKey),
+    (ACCOUNT, f"?{SAS}", Sas),
+    (f"{ACCOUNT}?{SAS}", None, Sas),
+    (ACCOUNT, AzureSasCredential(SAS), Sas),
+    (ACCOUNT, Tokens(), Token),
+]
+UNKNOWN: list[tuple[str, Any]] = [
+    ("https://blobs.example.com", EMULATOR_KEY),  # of which account?
+    ("http://127.0.0.1:10000/devstoreaccount1", Tokens()),  # a token needs TLS
+    (f"{ACCOUNT}?{SAS}", EMULATOR_KEY),
+    (f"{ACCOUNT}?{SAS}", AzureSasCredential(SAS)),
+    (f"{ACCOUNT}?snapshot=1", None),
+    (f"{ACCOUNT}/path", EMULATOR_KEY),
+    ("https://orders-ipv6.blob.core.windows.net", EMULATOR_KEY),
+    (ACCOUNT, {"account_name": "a"}),
+    (ACCOUNT, 5),
+]
+
+
+@pytest.mark.parametrize(("url", "credential", "kind"), KNOWN)
+def test_a_credential_is_known(url: str, credential: Any, kind: type) -> None:
+    endpoint = Endpoint.of(url, credential, SERVICE)
+    assert endpoint is not None
+    assert type(endpoint.authorization) is kind
+
+
+@pytest.mark.parametrize(("url", "credential"), UNKNOWN)
+def test_what_only_the_driver_knows_or_refuses_is_left_to_it(url: str, credential: Any) -> None:
+    assert Endpoint.of(url, credential, SERVICE) is None

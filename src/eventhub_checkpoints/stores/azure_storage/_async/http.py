@@ -1,4 +1,4 @@
-"""Connections of an asynchronous store to Blob Storage."""
+"""Connections of an asynchronous store to Azure Storage."""
 
 import ssl
 from inspect import isawaitable
@@ -17,8 +17,11 @@ from azure.core.exceptions import ServiceRequestError, ServiceResponseError
 from yarl import URL
 
 from eventhub_checkpoints._shared.deadline import bound
-from eventhub_checkpoints.stores.blob.options import CONNECT_SECONDS, ConnectionOptions
-from eventhub_checkpoints.stores.blob.rest import Request, RequestLog, Response
+from eventhub_checkpoints.stores.azure_storage.connection_options import (
+    CONNECT_SECONDS,
+    ConnectionOptions,
+)
+from eventhub_checkpoints.stores.azure_storage.messages import Request, RequestLog, Response
 
 
 class HttpConnections:
@@ -30,7 +33,7 @@ class HttpConnections:
         self._session: ClientSession | None = None
 
     async def send(self, request: Request, url: str) -> Response:
-        """Send a request without a body, within the time that the current call has left.
+        """Send a request, within the time that the current call has left.
 
         Args:
             request: what is sent.
@@ -47,6 +50,7 @@ class HttpConnections:
             async with session.request(
                 request.method,
                 URL(url, encoded=True),
+                data=request.body or None,
                 headers=request.headers,
                 skip_auto_headers=("Content-Type",),  # it would not be signed
                 allow_redirects=False,
@@ -58,7 +62,7 @@ class HttpConnections:
             raise ServiceRequestError(error, error=error) from error
         except (ClientError, TimeoutError) as error:
             raise ServiceResponseError(error, error=error) from error
-        response = Response(request, received.status, received.reason or "", received.headers, body)
+        response = Response(received.status, received.reason or "", received.headers, body)
         if log is not None:
             log.end(response)
         return response

@@ -8,7 +8,7 @@ from requests import Session
 from requests.adapters import HTTPAdapter
 from urllib3.util import Timeout
 
-from eventhub_checkpoints.stores.blob._sync.http import SAS_HEADER, SAS_POOLS
+from eventhub_checkpoints.stores.azure_storage._sync.http import SAS_HEADER, SAS_POOLS
 
 
 class Adapter(HTTPAdapter):

@@ -1,0 +1,1 @@
+"""Connections to Azure Storage, for threads (derived)."""
