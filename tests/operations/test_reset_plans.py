@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from threading import Event
 from typing import Any
 
@@ -14,7 +14,6 @@ from eventhub_checkpoints.operations.positions import CLOSED_NUMBER, Position
 from eventhub_checkpoints.operations.reset import (
     PartitionReset,
     Shift,
-    before_now,
     numbers_at,
     offsets_of,
     old_next,
@@ -292,15 +291,6 @@ def test_what_a_group_would_read_next_is_retained(
 
 def test_a_group_without_a_checkpoint_begins_where_its_consumers_do() -> None:
     assert [old_next(None, 5, 9, missing) for missing in ("earliest", "latest")] == [5, 10]
-
-
-def test_a_time_before_now_needs_a_unit() -> None:
-    with pytest.raises(ConfigurationError, match="the duration is '2'; expected"):
-        before_now("2")
-
-
-def test_a_time_before_now_is_in_utc() -> None:
-    assert before_now("0s").tzinfo is UTC
 
 
 def test_a_target_without_a_zone_is_refused() -> None:
