@@ -351,6 +351,31 @@ def test_one_attempt_that_takes_long_is_no_stall() -> None:
     assert looks.all(Snapshot(), 5 * LIMIT) == {None}
 
 
+def test_the_third_refusal_in_a_row_makes_a_stall_of_a_link_that_does_not_open() -> None:
+    watch, attempts = PartitionWatch("0", LIMIT), Attempts()
+
+    def look(snapshot: Snapshot, now: float) -> str | None:
+        stall = watch.look(snapshot, None, now)
+        return stall and stall.where
+
+    for begun in (0.0, 10 * LIMIT):  # refusals before the link was open count no more
+        assert look(Snapshot(), begun) is None
+        assert look(attempts.next(), begun + 1) is None
+        # The hub answers at the moment at which the link is no longer open.
+        watch.asked(begun + 1)
+        watch.answered({"last_enqueued_sequence_number": 6, "is_empty": False})
+        assert look(attempts.next(), begun + 2 * LIMIT) is None
+        assert look(attempts.next(), begun + 3 * LIMIT) == "link"
+
+
+def test_events_that_are_missing_for_less_than_a_second_are_a_stall_if_that_is_the_limit() -> None:
+    watch, behind = PartitionWatch("0", 0.25), WORKING._replace(newest=9)
+    assert watch.look(behind, None, 0.0) is None
+    stall = watch.look(behind, None, 0.25)
+    assert stall is not None
+    assert (stall.where, stall.seconds) == ("link", 0.25)
+
+
 def test_a_link_that_opens_between_refusals_is_no_stall() -> None:
     looks, attempts = Looks(), Attempts()
     for _ in range(20):
