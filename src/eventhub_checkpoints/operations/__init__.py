@@ -19,6 +19,9 @@ Decisions are pure functions of what was read; stores and hubs are the synchrono
   run. `fence`: ownerships that `change` and `move` take. `migrate`: positions that older programs
   saved.
 - `scale`: what an autoscaler may ask for. `monitor`: groups that are polled in the background.
+
+Whatever reads a store raises `StoreError` if it fails, and whatever asks a hub
+`HubUnavailableError` if it does not answer in time; the docstrings name only other errors.
 """
 
 from eventhub_checkpoints.operations.change import Force, change_positions

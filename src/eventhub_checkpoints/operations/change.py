@@ -80,7 +80,6 @@ def write(
 
     Raises:
         ConfigurationError: it has no sequence number, or the store cannot delete rows.
-        StoreError: the store failed.
     """
     if position is None:
         that_deletes(store).delete_partition(*scope, partition_id)
@@ -114,7 +113,6 @@ def write_listed(
     Raises:
         ConfigurationError: see `write`.
         StaleCheckpointError: a later checkpoint was stored since the list.
-        StoreError: the store failed.
     """
     if position is None or not isinstance(store, BaseCheckpointStore):
         write(store, scope, partition_id, position)
@@ -195,7 +193,6 @@ def change_positions(
         ConfigurationError: a position cannot be stored; nothing was changed.
         StaleCheckpointError: a consumer stored a checkpoint meanwhile; later partitions are
             unchanged.
-        StoreError: the store failed.
     """
     for id_, position in targets.items():
         check_writable(store, id_, position)
@@ -250,7 +247,6 @@ def holding(
 
     Raises:
         StoreUnavailableError: consumers took partitions back again and again.
-        StoreError: the store failed.
     """
     began = until = time.monotonic()
     until += force.hold

@@ -21,7 +21,6 @@ def delete_rows(
     Raises:
         GroupActiveError: the group has live members.
         ConfigurationError: a partition has no row, or the store cannot delete.
-        StoreError: the store failed.
     """
     chosen = with_rows(change.group, partition_ids)
     change.refuse_active(way_out=STOP_BEFORE_DELETING)
@@ -39,7 +38,6 @@ def release_dead(change: GroupChange, partition_ids: Sequence[str] = ()) -> list
 
     Raises:
         ConfigurationError: a partition has no row.
-        StoreError: the store failed.
     """
     owners = change.group.ownerships
     chosen = [

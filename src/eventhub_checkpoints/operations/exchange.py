@@ -58,7 +58,6 @@ def bring(
         GroupActiveError: a group has live members, whose partitions may not be taken.
         ConfigurationError: it is a group of this package's own rows, or there is no position of a
             partition.
-        StoreError: the store failed.
     """
     planning = replace(command, executes=False)
     transfers = [bring_one(planning, source, partition_ids) for source in sources]
@@ -87,7 +86,6 @@ def positions_in(store: CheckpointStore, scope: Scope | None) -> list[GroupPosit
 
     Raises:
         ConfigurationError: the store cannot list its groups.
-        StoreError: the store could not be read.
     """
     if scope is None:
         return [GroupPositions(each.scope, positions_of(each)) for each in groups(store)]
@@ -99,7 +97,6 @@ def positions_for(store: CheckpointStore, scope: Scope, receiver: Scope) -> list
 
     Raises:
         ConfigurationError: it has none.
-        StoreError: the store could not be read.
     """
     positions = read_positions(store, scope)
     if not positions:
@@ -127,7 +124,6 @@ def positions_at_numbers(
     Raises:
         GroupActiveError: the group has live members, whose partitions may not be taken.
         ConfigurationError, HubUnavailableError: see `plan_reset`.
-        StoreError: the store could not be read.
     """
     chosen = {
         id_: number for id_, number in numbers.items() if id_ in partition_ids or not partition_ids

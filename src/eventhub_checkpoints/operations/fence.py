@@ -91,11 +91,7 @@ class Fence:
         return f"{self._owner}-{partition_id}"
 
     def read(self) -> dict[str, Owner]:
-        """Return the stored ownerships by partition id.
-
-        Raises:
-            StoreError: the store could not be read.
-        """
+        """Return the stored ownerships by partition id."""
         rows = self._store.list_ownership(*self.scope)
         now = time.time()
         return {row["partition_id"]: ownership_of(row, now, self._expires_after) for row in rows}
@@ -139,7 +135,6 @@ class Fence:
 
         Raises:
             StoreUnavailableError: an owner renewed its claims faster, for `timeout` seconds.
-            StoreError: the store failed.
         """
         deadline = time.monotonic() + timeout
         for attempt in count():

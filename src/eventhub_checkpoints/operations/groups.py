@@ -143,9 +143,6 @@ def group(store: CheckpointStore, scope: Scope, *, expires_after: float = EXPIRE
         scope: the group.
         expires_after: seconds after which an ownership that was not renewed counts as expired: the
             `partition_ownership_expiration_interval` of the group's consumers.
-
-    Raises:
-        StoreError: the store could not be read.
     """
     ownerships = store.list_ownership(*scope)
     return Group.of(scope, list_checkpoints(store, scope), ownerships, expires_after)
@@ -189,7 +186,6 @@ def groups(store: CheckpointStore, *, expires_after: float = EXPIRES_AFTER) -> l
 
     Raises:
         ConfigurationError: the store cannot list its groups.
-        StoreError: the store could not be read.
     """
     if not isinstance(store, ListsScopes):
         raise ConfigurationError(
@@ -203,9 +199,6 @@ def similar_groups(store: CheckpointStore, scope: Scope) -> list[Scope]:
     """Return the groups of a store that the user of an unknown one may have meant.
 
     They are those of the same hub, and those of the same name of a hub of that name.
-
-    Raises:
-        StoreError: the store could not be read.
     """
     if not isinstance(store, ListsScopes):
         return []

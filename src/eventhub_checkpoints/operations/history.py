@@ -17,9 +17,6 @@ def history(
         scope: the group.
         partition_id: None: all partitions.
         limit: number of entries.
-
-    Raises:
-        StoreError: the store could not be read.
     """
     if not isinstance(store, KeepsHistory):
         return None

@@ -195,9 +195,7 @@ def lag(
         timeout: seconds for the queries to the hub.
 
     Raises:
-        StoreError: the store could not be read.
         ConfigurationError: the namespace has no such hub, or refuses access.
-        HubUnavailableError: the hub did not answer in time.
     """
     scope = hub.scope(consumer_group)
     with ThreadPoolExecutor(1) as pool:

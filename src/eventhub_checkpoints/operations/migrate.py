@@ -100,7 +100,6 @@ def with_numbers(
 
     Raises:
         ConfigurationError: the namespace has no such hub, or refuses access.
-        HubUnavailableError: the hub did not answer in time.
     """
     positions = {
         each.partition_id: Position(each.sequence_number, each.offset) for each in checkpoints
@@ -176,9 +175,6 @@ class Migration:
             scope: the group.
             source: positions by partition id.
             expires_after: seconds after which an ownership that was not renewed counts as expired.
-
-        Raises:
-            StoreError: the store could not be read.
         """
         stored = group(store, scope, expires_after=expires_after)
         return cls(store, scope, plan(source, positions_of(stored), stored.live_owners))

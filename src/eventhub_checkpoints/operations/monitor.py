@@ -87,11 +87,7 @@ class PolledGroup:
         return self.hub.scope()
 
     def read(self) -> Group:
-        """Read the rows of the group.
-
-        Raises:
-            StoreError: the store could not be read.
-        """
+        """Read the rows of the group."""
         return group(self.store, self.scope, expires_after=self.expires_after)
 
 

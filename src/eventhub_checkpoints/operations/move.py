@@ -173,11 +173,7 @@ class Rows:
 
     @classmethod
     def read(cls, store: CheckpointStore, scope: Scope, expires_after: float) -> Self:
-        """Read the rows of a group.
-
-        Raises:
-            StoreError: the store could not be read.
-        """
+        """Read the rows of a group."""
         stored = group(store, scope, expires_after=expires_after)
         live = {id_: owner for id_, owner in stored.live_owners.items() if not is_fence(owner)}
         fenced = {id_ for id_, each in stored.ownerships.items() if is_fence(each.owner_id)}

@@ -117,7 +117,6 @@ def peek(
         ConfigurationError: there is no such partition, it is empty, or nothing is at the position.
         DataLossError: the event at the position has expired.
         HubUnavailableError: the hub did not answer, or refused the reader, within `timeout`.
-        StoreError: the store could not be read.
     """
     require("count", count, is_count(count), "a whole number, 1 or more")
     require("before", before, before == 0 or is_count(before), "a whole number, 0 or more")
@@ -221,7 +220,6 @@ def after_checkpoint(
 
     Raises:
         ConfigurationError: there is no checkpoint, or no event after it.
-        StoreError: the store could not be read.
     """
     scope, id_ = hub.scope(), properties.partition_id
     begin, last = properties.first_sequence_number, properties.next_sequence_number - 1

@@ -124,11 +124,7 @@ def positions_of(group: Group) -> dict[str, Position]:
 
 
 def read_positions(store: CheckpointStore, scope: Scope) -> dict[str, Position]:
-    """Read the positions of a group from a store, by partition id.
-
-    Raises:
-        StoreError: the store could not be read.
-    """
+    """Read the positions of a group from a store, by partition id."""
     return {row["partition_id"]: Position.of(row) for row in store.list_checkpoints(*scope)}
 
 

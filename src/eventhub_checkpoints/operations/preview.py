@@ -63,8 +63,6 @@ def preview(polled: PolledGroup, goal: Goal, partition_ids: Sequence[str] = ()) 
 
     Raises:
         ConfigurationError: see `plan_reset`.
-        StoreError: the store could not be read.
-        HubUnavailableError: the hub did not answer in time.
     """
     group = polled.read()
     plan = planned(polled, group, goal, partition_ids)
@@ -91,8 +89,6 @@ def store_previewed(
         GroupActiveError: the group has live members.
         ConfigurationError: the positions have changed since, or there is nothing to change; see
             also `plan_reset` and `GroupChange.store`.
-        StoreError: the store failed.
-        HubUnavailableError: the hub did not answer in time.
     """
     with changing(command, polled.scope) as change:
         change.refuse_active(way_out=STOP_CONSUMERS)

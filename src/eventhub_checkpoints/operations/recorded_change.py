@@ -137,7 +137,6 @@ class GroupChange:
             ConfigurationError: a position cannot be stored, or the record not be written; nothing
                 was changed.
             StaleCheckpointError: a consumer stored a checkpoint meanwhile.
-            StoreError: the store failed.
         """
         command, scope = self.command, self.group.scope
         if not command.executes or not targets:
@@ -170,7 +169,6 @@ def changing(command: Command, scope: Scope) -> Iterator[GroupChange]:
 
     Raises:
         ConfigurationError: another command changes the group.
-        StoreError: the store could not be read.
     """
     with command.journal.locked(scope) if command.executes else nullcontext():
         yield GroupChange(command, group(command.store, scope, expires_after=command.expires_after))

@@ -265,7 +265,6 @@ def plan_reset(
     Raises:
         ConfigurationError: the hub has no such partition; see also `goal_number`; or events would
             have to be read through a group whose partitions are held by its consumers.
-        HubUnavailableError: the hub did not answer in time.
     """
     properties = partition_properties(hub, expected=group.partition_ids, timeout=timeout)
     named = [*(goal if isinstance(goal, Mapping) and not partition_ids else partition_ids)]
@@ -395,7 +394,6 @@ def numbers_at(
 
     Raises:
         ConfigurationError: `moment` has no time zone, or a consumer holds a partition.
-        HubUnavailableError: the hub did not answer in time.
     """
     since = EventPosition.from_enqueued_time(moment).enqueued_time
     assert since is not None

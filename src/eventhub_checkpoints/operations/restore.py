@@ -100,7 +100,6 @@ def undo(change: GroupChange, record: Record) -> Undo:
     Raises:
         GroupActiveError: the group has live members, whose partitions may not be taken.
         ConfigurationError: see `GroupChange.store`.
-        StoreError: the store failed.
     """
     command = change.command
     change.refuse_active(own=record.owner if record.state == STARTED else "")

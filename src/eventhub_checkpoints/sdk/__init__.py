@@ -11,4 +11,7 @@ look at its frames on the stack. `tests/sdk/test_room.py` finds any other use.
   `stack`: the client's loops and handlers, found on the stack.
 - `connection`: a connection of the client whose frames this package handles. `receiver`, `sender`,
   `management`: the three kinds of it.
+
+Whatever uses a private name raises `FastPathError` if the client has changed, and whatever uses a
+connection `OSError` if it is broken; the docstrings name only other errors.
 """

@@ -33,7 +33,6 @@ class OfficialConnection:
         """Connect and attach, while `is_wanted`; return whether it is open.
 
         Raises:
-            FastPathError: the client has changed.
             Exception: the error that ended the attempt; see `ended_by`.
         """
         raise NotImplementedError
@@ -65,9 +64,6 @@ class OfficialConnection:
             timeout: seconds for which the peer may accept no bytes. The client's own time-out, a
                 fifth of a second, is meant for reading; a longer one is kept.
             pieces: each is sent by one call.
-
-        Raises:
-            OSError: the connection is broken.
         """
         sock = self._transport.sock
         if sock is None:

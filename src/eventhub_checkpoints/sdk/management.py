@@ -38,9 +38,6 @@ class ManagementOwner:
 
     Args:
         client: stays open.
-
-    Raises:
-        FastPathError: the client has changed.
     """
 
     def __init__(self, client: EventHubConsumerClient) -> None:
@@ -75,9 +72,6 @@ class OfficialManagement(OfficialConnection):
     Args:
         client: of the hub; it stays open.
         on_reply: called with each transfer of the link of replies, while the connection reads.
-
-    Raises:
-        FastPathError: the client has changed.
     """
 
     _owner: ManagementOwner

@@ -83,9 +83,6 @@ class OfficialLink(OfficialConnection):
     Attributes:
         channel, handle: identify the link's transfers, once it is open.
         outgoing_channel: for frames sent by this package, once it is open.
-
-    Raises:
-        FastPathError: the client has changed.
     """
 
     channel: int
@@ -132,11 +129,7 @@ class OfficialLink(OfficialConnection):
         self._detached, self._handler._link = self._link, None
 
     def move(self, partition_id: str, start: int) -> None:
-        """Make `open` attach to another partition, over the same connection.
-
-        Raises:
-            FastPathError: the client has changed.
-        """
+        """Make `open` attach to another partition, over the same connection."""
         consumer = self._consumer(partition_id, start)
         try:
             consumer._create_handler(None)
@@ -151,7 +144,6 @@ class OfficialLink(OfficialConnection):
         Blocks without limit if a server accepts the connection and sends nothing.
 
         Raises:
-            FastPathError: the client has changed.
             Exception: the error that ended the attempt; see `ended_by`.
         """
         while not (self._owner._open() and self._is_alone()):
@@ -203,7 +195,6 @@ class OfficialLink(OfficialConnection):
 
         Raises:
             TimeoutError: nothing arrived within the client's socket time-out.
-            OSError: the connection is broken.
         """
         sock = self._transport.sock
         if sock is None:

@@ -42,9 +42,6 @@ class OfficialSender(OfficialConnection):
 
     Attributes:
         limit: largest message that the hub accepts, in bytes, once it is open.
-
-    Raises:
-        FastPathError: the client has changed.
     """
 
     limit: int
@@ -155,9 +152,6 @@ class OfficialSender(OfficialConnection):
             partition_id: see `can_send`.
             frames: its encoded transfers.
             timeout: seconds for which the peer may accept no bytes.
-
-        Raises:
-            OSError: the connection is broken.
         """
         link, session = self._links[partition_id], self._session
         self.send_within(timeout, *frames)

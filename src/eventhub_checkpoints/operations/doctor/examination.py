@@ -75,11 +75,7 @@ class Examiner:
         return seconds
 
     def rows(self, expires_after: float) -> tuple[Group, float]:
-        """Return the group, and how long the list of its ownerships took.
-
-        Raises:
-            StoreError: the store could not be read.
-        """
+        """Return the group, and how long the list of its ownerships took."""
         began = time.perf_counter()
         owned = self.store.list_ownership(*self.scope)
         seconds = time.perf_counter() - began
@@ -87,11 +83,7 @@ class Examiner:
         return Group.of(self.scope, checkpoints, owned, expires_after), seconds
 
     def stored(self) -> tuple[Examination | None, float | None]:
-        """Return the rows as stored, and the seconds by which the store's clock is ahead.
-
-        Raises:
-            StoreError: the store could not be read.
-        """
+        """Return the rows as stored, and the seconds by which the store's clock is ahead."""
         if not isinstance(self.store, BaseCheckpointStore):
             self.unchecked.append(
                 f"unreadable rows, spellings, clock and settings: {type(self.store).__name__} does "
@@ -206,11 +198,7 @@ def examine_group(
 
 
 def measured_rate(store: CheckpointStore, scope: Scope, seconds: float) -> float:
-    """Return the checkpoints per second of a group, of which a poll sees one a partition.
-
-    Raises:
-        StoreError: the store could not be read.
-    """
+    """Return the checkpoints per second of a group, of which a poll sees one a partition."""
     began = time.monotonic()
     before, changes = read_positions(store, scope), 0
     while (left := began + seconds - time.monotonic()) > 0:
