@@ -139,7 +139,7 @@ def test_an_unknown_error_is_not_quoted(
 
     with opened() as pages:
         visitor = Visitor(pages)
-        monkeypatch.setattr("eventhub_checkpoints.ui.rewind.group", fail)
+        monkeypatch.setattr("eventhub_checkpoints.ui.pages.preview", fail)
         answer = visitor.client.get(f"{path_of(site.scope, 'rewind')}?to=earliest")
     assert answer.status_code == 500
     assert "c2VjcmV0" not in answer.text + caplog.text
