@@ -1,7 +1,7 @@
 """Differences between the supported databases; each database is a subclass in its own file.
 
 The defaults are those of PostgreSQL and SQLite, which have `ON CONFLICT`. All databases must have
-`CREATE TABLE IF NOT EXISTS`, `BIGINT` and `SAVEPOINT`, and distinguish `''` from NULL.
+`CREATE TABLE IF NOT EXISTS`, `BIGINT`, `LIMIT` and `SAVEPOINT`, and distinguish `''` from NULL.
 """
 
 import re
