@@ -125,6 +125,11 @@ def test_a_container_is_named_in_plain_text_with_its_account() -> None:
             "create_container=True or create = true in a configuration",
         ),
         (
+            *(409, "ContainerBeingDeleted", "create the container"),
+            f"{WHERE} is being deleted (409 ContainerBeingDeleted), which takes half a minute or "
+            "longer: wait until then, or name another container",
+        ),
+        (
             *(403, "AuthorizationPermissionMismatch", "delete"),
             f"{WHERE}: the credential lacks Delete on its blobs; the role 'Storage Blob Data "
             "Contributor' has all that is needed (403 AuthorizationPermissionMismatch)",
