@@ -76,6 +76,12 @@ def test_a_partition_with_nothing_to_receive_has_not_stalled() -> None:
     assert len(looks.asked) == 20 / ASKING - 1, "the hub is asked rarely"
 
 
+@pytest.mark.parametrize("count", [0, 1])
+def test_the_time_counts_from_the_first_look_whatever_was_there_before(count: int) -> None:
+    watch = PartitionWatch("0", LIMIT)
+    assert watch.look(Snapshot(arrived=count, worked=count, is_busy=True), None, 1000.0) is None
+
+
 def test_events_that_do_not_arrive_are_a_stall_of_the_link() -> None:
     looks = Looks(newest=9)
     stall = looks.until(WORKING)
