@@ -320,5 +320,7 @@ def test_queries_whose_link_stalls_go_on_by_the_public_api(
             assert partitions["0"].next_sequence_number == 7
     said = [each.getMessage() for each in caplog.records if each.name == queries.__name__]
     [sentence] = said
-    assert sentence.startswith(f"{address}: a connection for queries was opened, and nothing on it")
+    assert sentence.startswith(
+        f"{address}: a connection for queries was opened, but no query was answered"
+    )
     assert "the hub is queried through the client's public API" in sentence

@@ -34,7 +34,7 @@ def test_the_installed_release_is_a_tested_one() -> None:
 
 @pytest.mark.parametrize("version", ["5.11.9", "6.0", "", "next"])
 def test_releases_that_are_not_known(version: str) -> None:
-    with pytest.raises(FastPathError, match="is not known"):
+    with pytest.raises(FastPathError, match="is not supported; install"):
         check_version(version)
 
 

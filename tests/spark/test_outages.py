@@ -12,12 +12,12 @@ import pytest
 
 from eventhub_checkpoints._shared import deadline
 from eventhub_checkpoints.errors import CheckpointStoreError
-from outages import HUB_CALLERS, Place, Result, opened
+from outages import HUB_CALLERS, PATIENT, Place, Result, opened
 from waiting import eventually
 
 CLIENTS_ATTEMPTS = 4
 """Source: azure-eventhub 5.15.1, `_configuration.py`: `retry_total` is 3."""
-CALLERS = [name for name in HUB_CALLERS if name not in ("EventProcessor", "ehcp lag")]
+CALLERS = [name for name in HUB_CALLERS if name not in (*PATIENT, "ehcp lag")]
 
 
 @pytest.fixture

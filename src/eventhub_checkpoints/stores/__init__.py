@@ -19,4 +19,5 @@ All of them by name: `backends` (the table of their URLs and extras), `suggestio
 URL meant), `configuration` (stores by a mapping).
 
 The backends: `blob`, `sql`, `redis`, `cassandra`, `memory`; `legacy` reads what iothub-react wrote.
+`azure_storage` has what any service of a storage account shares: addresses, credentials, requests.
 """

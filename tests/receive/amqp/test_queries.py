@@ -316,7 +316,7 @@ def test_a_client_of_the_next_major_version_is_used_by_its_public_api(
     monkeypatch.setattr(fallback.check_version, "__defaults__", ("6.0.0b1",))
     assert [*asking().ask([], LIMIT)[0].partition_ids] == IDS
     [sentence] = warnings()
-    assert "azure-eventhub 6.0.0b1 is not known" in sentence
+    assert "azure-eventhub 6.0.0b1 is not supported" in sentence
 
 
 @pytest.mark.parametrize(

@@ -264,7 +264,9 @@ def test_missing_error_refuses_partitions_without_a_checkpoint(variant, hub, add
     kept.save("0", 9)
     with (
         variant.read_batches(address, store=kept.url, missing="error") as batches,
-        pytest.raises(ConfigurationError, match="for partition 1, 2, and missing='error'"),
+        pytest.raises(
+            ConfigurationError, match="for partition 1, 2, which missing='error' requires"
+        ),
     ):
         next(batches)
     kept.save("1", 9)
