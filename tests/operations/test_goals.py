@@ -3,11 +3,13 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from typing import Any, ClassVar
 
 import pytest
 
 from eventhub_checkpoints import Scope
 from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.operations import reset
 from eventhub_checkpoints.operations.groups import Group, Owner
 from eventhub_checkpoints.operations.positions import Position
 from eventhub_checkpoints.operations.reset import (
@@ -97,6 +99,42 @@ def test_single_events_are_read_through_a_group_that_the_hub_admits(
     group: Group, through: str | None, read_by: str
 ) -> None:
     assert address_for_reading(HUB, group, through) == replace(HUB, consumer_group=read_by)
+
+
+@pytest.mark.parametrize("named", [{}, {"through": "audit", "missing": "latest", "timeout": 7.0}])
+def test_a_command_plans_for_its_group_what_its_interrupted_attempt_began_from(
+    named: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Change:
+        group = IDLE
+        before: ClassVar = {"0": Position(3, "3")}
+        is_refused = False
+
+        def refuse_active(self) -> None:
+            self.is_refused = True
+
+    planned: list[Any] = []
+
+    def plan_reset(*args: Any, **options: Any) -> list[PartitionReset]:
+        planned.append((args, options))
+        return []
+
+    monkeypatch.setattr(reset, "plan_reset", plan_reset)
+    change: Any = Change()
+    assert reset.plan_change(change, "latest", HUB, ["0"], **named) == []
+    hub = replace(HUB, consumer_group=named.pop("through", "billing"))
+    options = {"missing": "earliest", "timeout": reset.OPERATION_TIMEOUT, **named}
+    assert planned == [(("latest", IDLE, hub, ["0"]), {"before": change.before, **options})]
+    assert change.is_refused
+
+
+def test_the_name_of_the_group_to_read_through_is_checked() -> None:
+    with pytest.raises(ConfigurationError, match=r"^consumer_group "):
+        address_for_reading(HUB, IDLE, " ")
+
+
+def test_a_duration_may_be_nothing() -> None:
+    assert before_now("0s") <= datetime.now(UTC)
 
 
 def test_a_position_that_stays_is_stored_only_under_a_running_consumer() -> None:
