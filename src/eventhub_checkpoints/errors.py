@@ -71,8 +71,8 @@ class StaleCheckpointError(CheckpointStoreError):
     Attributes:
         partition_id: the partition.
         sequence_number: of the refused checkpoint.
-        newest: highest sequence number known to be stored by another writer; None if one was
-            expected and nothing is stored.
+        newest: highest sequence number known to be stored by another writer; None if a checkpoint
+            was expected and none is stored.
         way_out: what to do.
     """
 
@@ -99,7 +99,7 @@ class StaleCheckpointError(CheckpointStoreError):
 
 
 class InvalidCheckpointError(CheckpointStoreError):
-    """Position that the hub does not have, or no longer has: it refused to start there.
+    """Position that the hub does not have, or no longer has; the hub refused to start there.
 
     Attributes:
         partition_id: the partition.
@@ -112,8 +112,8 @@ class InvalidCheckpointError(CheckpointStoreError):
         partition_id: str,
         said: str,
         way_out: str = (
-            "was it created anew? on_invalid_checkpoint='restart' begins at the start position, or "
-            "reset the checkpoint"
+            "was the hub deleted and created again? Pass on_invalid_checkpoint='restart' to begin "
+            "at the start position, or reset the checkpoint"
         ),
     ) -> None:
         super().__init__(

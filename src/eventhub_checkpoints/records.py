@@ -329,7 +329,7 @@ def checked_name(field: str, value: Any) -> str:
         example = f", such as '{value:d}'" if is_number else ""
         raise InvalidRecordError(field, value, f"a non-empty string{example}")
     if not {"/", "\\"}.isdisjoint(value) or not value.isprintable():
-        raise InvalidRecordError(field, value, "a string without slashes and control characters")
+        raise InvalidRecordError(field, value, "a printable string without slashes")
     if not value.isdecimal() and holds_secret(value):
         raise InvalidRecordError(field, value, "a name, not a connection string, key or token")
     if value in {".", ".."}:

@@ -184,7 +184,9 @@ def test_a_hub_of_dead_letters_is_read_redriven_and_not_discarded(office: Office
     assert ehcp("dead-letters", "redrive", first, "--from", source, "--execute").exit_code == 0
     assert office.sent() == 1
     assert listed(*by_name) == [1, 2]
-    assert "its dead letters expire with its retention" in refusal("discard", "--all", *by_name)
+    assert "expire with its retention, and cannot be discarded" in refusal(
+        "discard", "--all", *by_name
+    )
 
 
 def test_dead_letters_are_sent_to_another_hub_on_request(office: Office) -> None:

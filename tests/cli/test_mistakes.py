@@ -67,8 +67,8 @@ STORES_HUBS_AND_GROUPS = [
     Mistake("copy --to-group new --group absent", "absent has no positions to copy"),
     Mistake("history --store memory:mistakes", "MemoryCheckpointStore keeps no history"),
     Mistake("serve --port 0 -g a -g A", "is named twice"),
-    Mistake("mirror", "no other store: pass --to-store URL, set EHCP_TO_STORE, or"),
-    Mistake("mirror --to-store STORE", "the other store is the same one"),
+    Mistake("mirror", "name the other store: pass --to-store URL, set EHCP_TO_STORE, or"),
+    Mistake("mirror --to-store STORE", "must name a store other than the source"),
     Mistake("move --to-store orders.db", "'orders.db' names no store"),
 ]
 PROFILES = [
@@ -96,7 +96,7 @@ POSITIONS_AND_PARTITIONS = [
     Mistake("reset --to-latest --hub orders", "the hub is 'orders'"),
     Mistake("delete --partitions 7", "has no row of partition 7"),
     Mistake("copy --to-group $default", "cannot be copied to itself"),
-    Mistake("copy --to-group new --partitions 3", "no position of partition 3"),
+    Mistake("copy --to-group new --partitions 3", "partition 3 has no position to store"),
     Mistake("peek 7", "has no partition '7'; it has 0 to 3"),
     Mistake("peek 0 --sequence-number 99", "has no event 99: its newest one is 19"),
     Mistake("at noon", "the time is 'noon'; expected a time in ISO 8601"),

@@ -331,10 +331,10 @@ def test_offsets_of_iothub_react_get_their_numbers_from_the_hub(
 
 
 MISTAKES: list[tuple[list[str], str]] = [
-    (["mirror", "--to-store", "OLD"], "the other store is the same one"),
-    (["move", "--to-store", "OLD", "--execute"], "the other store is the same one"),
-    (["mirror"], "no other store: pass --to-store URL, set EHCP_TO_STORE, or"),
-    (["move", "--execute"], "no other store: pass --to-store URL, set EHCP_TO_STORE, or"),
+    (["mirror", "--to-store", "OLD"], "must name a store other than the source"),
+    (["move", "--to-store", "OLD", "--execute"], "must name a store other than the source"),
+    (["mirror"], "name the other store: pass --to-store URL, set EHCP_TO_STORE, or"),
+    (["move", "--execute"], "name the other store: pass --to-store URL, set EHCP_TO_STORE, or"),
     (["move", "--to-profile", "sql"], "profile 'sql' is not in .*; it has: new"),
     (["move", "--to-store", "OLD?timeout=20", "--execute"], "source and target are the same store"),
     (["mirror", "--to-store", "orders.db"], "'orders.db' names no store"),

@@ -20,7 +20,7 @@ from eventhub_checkpoints.dead_letters.dead_letter import (
     StoredDeadLetter,
     current_dead_letters,
     from_plain,
-    outgoing,
+    to_amqp,
     to_plain,
 )
 
@@ -80,7 +80,7 @@ def test_a_number_that_is_not_finite_is_json_too() -> None:
     [(2**31, "LONG"), (-(2**31) - 1, "LONG"), (2**63, "ULONG"), (2**31 - 1, None), (True, None)],
 )
 def test_a_number_beyond_32_bits_is_sent_with_its_type(value: int, kind: str | None) -> None:
-    assert outgoing(value) == (value if kind is None else {"TYPE": kind, "VALUE": value})
+    assert to_amqp(value) == (value if kind is None else {"TYPE": kind, "VALUE": value})
 
 
 def test_a_dead_letter_has_what_the_handler_raised_without_secrets() -> None:

@@ -68,7 +68,7 @@ def test_anything_else_is_malformed(token: object) -> None:
 
 @pytest.mark.parametrize("keys", ["key", [""], [5], 5])
 def test_keys_that_are_no_set_of_strings_are_refused_and_not_shown(keys: object) -> None:
-    with pytest.raises(ValueError, match="accept_keys is not a set of keys: expected non-empty"):
+    with pytest.raises(ValueError, match="accept_keys must be a set of non-empty strings"):
         LocalHub({"orders": 1}, accept_keys=keys)  # type: ignore[arg-type]
 
 

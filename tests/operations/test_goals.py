@@ -50,9 +50,9 @@ def test_a_goal_is_named_by_its_kind_and_value(kind: str, value: str, goal: obje
 @pytest.mark.parametrize(
     ("kind", "value", "text"),
     [
-        ("sequence_number", "x", "the number is 'x'; expected digits"),
-        ("shift", "", "the number is ''; expected digits"),
-        ("sequence_number", "-1", "the number is -1; expected 0 or more"),
+        ("sequence_number", "x", "the sequence number is 'x'; expected digits"),
+        ("shift", "", "the shift is ''; expected digits"),
+        ("sequence_number", "-1", "the sequence number is -1; expected 0 or more"),
         (
             "newest",
             "",
@@ -70,7 +70,7 @@ def test_what_is_no_goal_is_refused_by_what_is_expected(kind: str, value: str, t
 def test_a_goal_without_a_value_has_none() -> None:
     with pytest.raises(ConfigurationError) as refusal:
         goal_of("shift")
-    assert str(refusal.value) == "the number is ''; expected digits"
+    assert str(refusal.value) == "the shift is ''; expected digits"
 
 
 def test_a_duration_lies_before_now_in_utc() -> None:

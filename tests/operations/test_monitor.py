@@ -216,5 +216,5 @@ def test_groups_are_found_by_any_of_their_names(polled) -> None:
 def test_a_group_that_is_named_twice_is_refused(polled) -> None:
     with pytest.raises(ConfigurationError, match="is named twice"):
         Monitor([of_group(polled, "other"), of_group(polled, "OTHER")])
-    with pytest.raises(ConfigurationError, match="there is no group"):
+    with pytest.raises(ConfigurationError, match="pass one group or more"):
         Monitor([])

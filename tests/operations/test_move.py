@@ -394,10 +394,10 @@ def test_two_checkpoints_show_how_far_a_partition_is(source, target, stage) -> N
     [
         (Position(5), Position(9), "the target has 9 and the source 5"),
         (None, Position(9), "the target has 9 and the source none"),
-        (Position(None, "500"), None, "an offset only"),
-        (CLOSED_WAITING, MOVED, "being moved from the target to the source"),
-        (CLOSED_WAITING, Position(5), "being moved from the target to the source"),
-        (MOVED, MOVED, "both stores have given it away"),
+        (Position(None, "500"), None, "no sequence number; run ehcp migrate first"),
+        (CLOSED_WAITING, MOVED, "a move from the target to the source has begun"),
+        (CLOSED_WAITING, Position(5), "a move from the target to the source has begun"),
+        (MOVED, MOVED, "both checkpoints were closed by moves"),
     ],
 )
 def test_a_partition_that_cannot_be_moved_is_refused(source, target, said) -> None:

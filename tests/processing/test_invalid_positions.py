@@ -66,7 +66,9 @@ def test_other_errors_are_none(error: Exception) -> None:
 
 def test_the_error_says_what_to_do_and_survives_pickling() -> None:
     error = InvalidCheckpointError("3", OFFSET)
-    assert str(error).startswith(f"the hub has no such position in partition '3': {OFFSET}; was it")
+    assert str(error).startswith(
+        f"the hub has no such position in partition '3': {OFFSET}; was the hub"
+    )
     assert "on_invalid_checkpoint='restart'" in str(error)
     again = pickle.loads(pickle.dumps(InvalidCheckpointError("3", OFFSET, "look there")))
     assert str(again).endswith("; look there")

@@ -301,9 +301,9 @@ def test_a_window_is_checked_at_least_once_in_its_time() -> None:
 
 def test_a_policy_of_nothing_is_refused() -> None:
     for make, said in (
-        (every, "neither events nor seconds is given; expected one, or both"),
-        (any_of, "any_of is given nothing; expected one policy or more"),
-        (all_of, "all_of is given nothing; expected one policy or more"),
+        (every, "every() needs events=, seconds= or both"),
+        (any_of, "any_of() needs one policy or more"),
+        (all_of, "all_of() needs one policy or more"),
     ):
         with pytest.raises(ConfigurationError) as failure:
             make()

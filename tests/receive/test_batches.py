@@ -54,7 +54,7 @@ def test_an_empty_range_asks_nobody():
 
 
 def test_a_range_that_ends_before_it_begins_is_refused():
-    with pytest.raises(ConfigurationError, match="ends before it begins"):
+    with pytest.raises(ConfigurationError, match="until_sequence_number is 4; expected 5 or more"):
         OffsetRange("0", 5, 4)
 
 

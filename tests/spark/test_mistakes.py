@@ -452,8 +452,8 @@ CLOSED = {
 }
 AT_99 = connector_positions("orders", {"0": EventPosition.from_sequence_number(99)})
 HUB = [
-    (read, CLOSED, "127.0.0.1:1, where event hub 'orders' should be, cannot be reached: the"),
-    (write, CLOSED, "127.0.0.1:1, where event hub 'orders' should be, cannot be reached: the"),
+    (read, CLOSED, "127.0.0.1:1 with event hub 'orders' cannot be reached: the"),
+    (write, CLOSED, "127.0.0.1:1 with event hub 'orders' cannot be reached: the"),
     (read, {"eventHubName": "order"}, "NAMESPACE has no event hub 'order'"),
     (write, {"eventHubName": "order"}, "NAMESPACE has no event hub 'order'"),
     (read, {"consumerGroup": "absent"}, "partition 0 of NAMESPACE/orders cannot be read:"),

@@ -88,7 +88,7 @@ def test_a_start_at_the_end_is_an_empty_range():
 
 
 def test_a_range_that_ends_before_it_begins_names_the_partition():
-    with pytest.raises(ConfigurationError, match="partition 3: a range from 150 until 120"):
+    with pytest.raises(ConfigurationError, match="partition 3: until_sequence_number is 120"):
         plan(150, 120)
 
 

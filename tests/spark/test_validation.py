@@ -54,7 +54,7 @@ async def later(*args):
         (lambda: OffsetRange(0, 0, 3), "partition id, such as '0'"),
         (lambda: OffsetRange("0", "0", "3"), "two sequence numbers"),
         (lambda: OffsetRange("0", -5, 3), "sequence numbers of at least 0"),
-        (lambda: OffsetRange("0", 5, 3), "ends before it begins"),
+        (lambda: OffsetRange("0", 5, 3), "until_sequence_number is 3; expected 5 or more"),
         (lambda: HubRanges(None, [FIRST]), "eventhub_name is of type NoneType"),
         (lambda: HubRanges("Orders", [("0", 0, 3)]), "a range is of type tuple"),
         (lambda: ranges_of(None), "frame is of type NoneType; expected a DataFrame"),
@@ -73,7 +73,7 @@ async def later(*args):
             lambda: ExactlyOnce("sqlite://", SCOPE, print, transform=steps),
             "a function of a DataFrame, without async and yield",
         ),
-        (lambda: StagingTable(None), "staging table None"),
+        (lambda: StagingTable(None), "staging table is None"),
     ],
 )
 def test_an_argument_of_another_kind_is_named(call, said):

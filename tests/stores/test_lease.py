@@ -21,12 +21,12 @@ def held(*etags: str) -> Lease:
 
 
 def test_nothing_is_held_at_first() -> None:
-    assert Lease() == Lease(owner_id="", taken=False, ever=False)
+    assert Lease() == Lease(owner_id="", taken=False, was_held=False)
 
 
 def test_the_first_claim_takes_the_partition() -> None:
     hold = held("e1")
-    assert (hold.owner_id, hold.taken, hold.ever) == ("me", True, True)
+    assert (hold.owner_id, hold.taken, hold.was_held) == ("me", True, True)
 
 
 def test_a_renewal_takes_nothing() -> None:
@@ -39,7 +39,7 @@ def test_a_renewal_before_the_first_list_leaves_the_taking_open() -> None:
 
 def test_taking_it_back_after_a_loss_is_a_taking() -> None:
     hold = held("e1").settled().lost().won(row("e9"), "e8")
-    assert (hold.taken, hold.ever) == (True, True)
+    assert (hold.taken, hold.was_held) == (True, True)
 
 
 def test_another_owner_id_of_the_same_store_is_a_taking() -> None:
@@ -48,12 +48,12 @@ def test_another_owner_id_of_the_same_store_is_a_taking() -> None:
 
 def test_a_loss_cancels_the_taking() -> None:
     hold = held("e1").lost()
-    assert (hold.owner_id, hold.taken, hold.ever) == ("", False, True)
+    assert (hold.owner_id, hold.taken, hold.was_held) == ("", False, True)
 
 
 def test_a_release_ends_the_hold_and_remembers_that_it_was() -> None:
     hold = held("e1").won(row("e2", ""), "e1")
-    assert (hold.owner_id, hold.taken, hold.ever, hold.etags) == ("", False, True, ())
+    assert (hold.owner_id, hold.taken, hold.was_held, hold.etags) == ("", False, True, ())
 
 
 def test_a_list_that_shows_another_owner_is_a_loss() -> None:
@@ -69,7 +69,7 @@ def test_a_list_that_shows_the_own_row_changes_nothing() -> None:
 
 
 def test_a_settled_and_a_lost_lease_keep_only_what_a_late_release_needs() -> None:
-    kept = {"ever": True, "winner": "me", "etags": ("e1",)}
+    kept = {"was_held": True, "winner": "me", "etags": ("e1",)}
     in_doubt = held("e1").listed(None)
     assert held("e1").settled() == Lease(owner_id="me", **kept)
     assert held("e1").lost() == in_doubt.lost() == Lease(**kept)

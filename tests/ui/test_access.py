@@ -17,7 +17,7 @@ def test_nothing_is_shown_without_the_token(visitor: Visitor, path: str, query: 
     stranger = Visitor(visitor.pages, is_admitted=False)
     answer = stranger.client.get(path + query)
     assert answer.status_code == 403
-    assert answer.text.startswith("This page needs the token")
+    assert answer.text.startswith("Open the URL that ehcp ui printed")
 
 
 def test_the_token_becomes_a_cookie_and_leaves_the_address_bar(visitor: Visitor) -> None:

@@ -342,7 +342,7 @@ def test_a_page_of_another_origin_cannot_change_anything(shared: Window, site: S
     )
     shared.page.goto("http://evil.example/")
     shared.page.get_by_role("button").click()
-    shared.page.get_by_text("needs the token").wait_for()
+    shared.page.get_by_text("it has the token of this page").wait_for()
     assert site.rows() == before
     # The browser reports the status of the refused request.
     assert all("403" in problem for problem in shared.problems)

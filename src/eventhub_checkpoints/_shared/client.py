@@ -25,8 +25,8 @@ from eventhub_checkpoints.sdk.stack import is_called_by_loop_of
 NOT_FOUND, STOLEN, NO_CONNECTION = "not-found", "link:stolen", "socket-error"
 UNAUTHORIZED, OUT_OF_RANGE = "unauthorized-access", "argument-out-of-range"
 NO_SUCH_POSITION = ("argument-error", "invalid-offset")
-"""Error conditions of the client. Of a receiver, the one of an argument is about its position: what
-else it may get wrong has its own.
+"""Error conditions of the client. A receiver gets the conditions in `NO_SUCH_POSITION` for its
+position only: other invalid arguments have conditions of their own.
 """
 
 REFUSALS = (
@@ -39,8 +39,8 @@ PROXY_REFUSES = "via proxy status: 407"
 """How websocket-client reports that an HTTP proxy wants a password."""
 
 TOKEN_REFUSED = re.compile(r"Status code: (\d+|None)")
-"""Answer to a token, in an `AuthenticationError`; it also stands for the client's own time limit
-and for a proxy's name that does not resolve.
+"""Status with which a token was refused, in the message of an `AuthenticationError`. Without it,
+the error reports the client's own time limit, or the name of a proxy that does not resolve.
 
 Source: azure-eventhub 5.15.1, `_pyamqp/error.py`, `TokenAuthFailure`.
 """
@@ -64,7 +64,7 @@ class Failure(Enum):
 
 
 def failure_of(error: Exception) -> Failure:
-    """Return whether a hub has refused a request, or could not be reached, or did not answer."""
+    """Classify an error: the hub refused the request, could not be reached, or did not answer."""
     condition, message = str(getattr(error, "error", None)), str(error)
     if type(error).__name__ == "AuthenticationError":
         status = token_status(error)
@@ -75,13 +75,13 @@ def failure_of(error: Exception) -> Failure:
     has_answered = condition.endswith(REFUSALS) or PROXY_REFUSES in message
     if has_answered or is_untrusted(error) or is_token_refused(error):
         return Failure.REFUSED
-    if isinstance(error, FileNotFoundError):  # of certificates
+    if isinstance(error, FileNotFoundError):  # the file of certificates
         return Failure.REFUSED
     return Failure.UNREACHED if NO_CONNECTION in condition else Failure.UNANSWERED
 
 
 def token_status(error: Exception) -> int | None:
-    """Return with which status the hub has refused a token, 0 if with none; None: it has not."""
+    """Return the status with which a token was refused: 0 if it is unknown, None if none was."""
     match = TOKEN_REFUSED.search(str(error))
     if match is None:
         return None
@@ -123,11 +123,11 @@ def explanation(
     if failure is Failure.REFUSED and (refusal := refused_connection(error, scope, right)):
         return ConfigurationError(refusal)
     if failure is Failure.UNREACHED:
-        why = why_unreached(error) or "is the name right, and the way there open?"
+        why = why_unreached(error) or "check the name, and the network between"
         if NO_WEBSOCKET in message:
-            why += "; with httpProxy, this is the name of the proxy"
+            why += "; with httpProxy, check the name of the proxy"
         return HubUnavailableError(
-            f"{namespace}, where event hub {hub!r} should be, cannot be reached: {why} ({message})"
+            f"{namespace} with event hub {hub!r} cannot be reached: {why} ({message})"
         )
     if partition_id is None:
         return HubUnavailableError(f"{namespace} did not answer about event hub {hub!r}: {message}")
@@ -151,7 +151,7 @@ def explanation(
 
 
 def refused_connection(error: Exception, scope: Scope, right: str) -> str | None:
-    """Return what to do where a way to the hub was refused; None for any other refusal."""
+    """Return the message for access that the hub, a proxy or a credential refused, else None."""
     namespace, message = scope.fully_qualified_namespace, reason(error)
     is_denied = UNAUTHORIZED in str(getattr(error, "error", None))
     if is_denied or type(error).__name__ == "AuthenticationError":

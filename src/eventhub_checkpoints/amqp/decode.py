@@ -185,7 +185,7 @@ class Decoder:
             CodecError: the bytes end too early or are not an AMQP value.
         """
         if offset < 0:
-            raise CodecError(f"cannot read an AMQP value at offset {offset}")
+            raise CodecError(f"the offset of an AMQP value must be 0 or more, not {offset}")
         try:
             return self._value(buffer, offset, 0)
         except (struct.error, IndexError):
@@ -334,7 +334,7 @@ def _skip(buffer: Buffer, at: int, depth: int) -> int:
         return at + 1 + width
     if code < 0x40:
         raise CodecError(f"0x{code:02x} at offset {at} is not an AMQP constructor")
-    # The others have a size: of one byte where bit 4 is clear, else of four.
+    # All other constructors are followed by a size: one byte if bit 4 is clear, else four.
     return _span(buffer, at + 1, 4 if code & 0x10 else 1)[1]
 
 

@@ -18,10 +18,12 @@ from eventhub_checkpoints.receive.position import checked_partitions
 from eventhub_checkpoints.registry import shown
 
 REFUSED = 4
-"""Exit status where the group is active."""
+"""Exit status if the group is active."""
 DRY_RUN = "dry run: nothing was changed; pass --execute"
 
-Execute = Annotated[bool, typer.Option("--execute", help="Do it; without, only show the plan.")]
+Execute = Annotated[
+    bool, typer.Option("--execute", help="Make the change; without it, show the plan.")
+]
 Forced = Annotated[
     bool,
     typer.Option("--force", help="Take the partitions from running consumers."),
@@ -30,8 +32,8 @@ Hold = Annotated[
     float,
     duration_option(
         least=0,
-        help="With --force: how long to hold the partitions. More than the consumers need to "
-        "notice the loss, which is their load_balancing_interval and a fifth.",
+        help="With --force: how long to hold the partitions. Must exceed the time in which the "
+        "consumers notice the loss, 1.2 times their load_balancing_interval.",
     ),
 ]
 Partitions = Annotated[
@@ -40,8 +42,8 @@ Partitions = Annotated[
 
 
 @contextmanager
-def refusals() -> Iterator[None]:
-    """Exit with status 4 where the group is active."""
+def exit_if_active() -> Iterator[None]:
+    """Exit with status 4 if the group is active."""
     try:
         yield
     except GroupActiveError as error:
@@ -54,8 +56,8 @@ def partition_list(text: str | None) -> list[str]:
     return [] if text is None else checked_partitions([id_.strip() for id_ in text.split(",")])
 
 
-def words(name: str, **options: Any) -> str:
-    """Return a command as it is recorded, with the options that were passed."""
+def command_line(name: str, **options: Any) -> str:
+    """Return the command line for the record: a name, and the options that were passed."""
     shown_options = [
         f"--{key.replace('_', '-')}" + ("" if value is True else f" {value}")
         for key, value in options.items()
@@ -76,10 +78,10 @@ def command_on(
     """Return a command that changes positions, for the operator's terminal and journal.
 
     Args:
-        target: names the store, and the time for taking partitions.
+        target: has the store's name, and the time limits.
         store: the store.
-        name: for the record.
-        execute: change something; otherwise only plan.
+        name: the command line for the record.
+        execute: make the change; otherwise only plan it.
         force: take partitions from running consumers.
         hold: seconds for which they are held.
     """
@@ -115,9 +117,9 @@ def store_name(target: Target) -> str:
     return "" if target.store is None else shown(target.store)
 
 
-def print_outcome(outcome: Outcome | None, *, anything: bool = True) -> None:
+def print_outcome(outcome: Outcome | None, *, is_needed: bool = True) -> None:
     """Print what a command has done, and how to undo it."""
-    if not anything:
+    if not is_needed:
         typer.echo("nothing to change")
     elif outcome is None:
         typer.echo(DRY_RUN)
@@ -125,8 +127,8 @@ def print_outcome(outcome: Outcome | None, *, anything: bool = True) -> None:
         if outcome.late:
             typer.echo(f"{outcome.late} late checkpoints of running consumers were overwritten")
         record = outcome.record
-        way = f"ehcp undo {record.path}" if record.is_undo else "ehcp undo"
-        typer.echo(f"done; {way} restores the positions before")
+        undo = f"ehcp undo {record.path}" if record.is_undo else "ehcp undo"
+        typer.echo(f"done; {undo} restores the previous positions")
 
 
 def outcome_for_json(outcome: Outcome | None) -> dict[str, Any]:

@@ -8,12 +8,12 @@ from eventhub_checkpoints._shared.texts import duration
 from eventhub_checkpoints.cli.change import (
     Execute,
     Partitions,
+    command_line,
     command_on,
+    exit_if_active,
     outcome_for_json,
     partition_list,
     print_outcome,
-    refusals,
-    words,
 )
 from eventhub_checkpoints.cli.output import Json, print_json, print_table
 from eventhub_checkpoints.cli.target import Target, on_target
@@ -42,9 +42,9 @@ def delete(
     ownerships that expired are released, so that consumers need not wait; others stay.
     """
     scope, ids = target.scope, partition_list(partitions)
-    name = words("delete", partitions=",".join(ids) or None)
+    name = command_line("delete", partitions=",".join(ids) or None)
     outcome: Outcome | None = None
-    with target.open_store() as store, refusals():
+    with target.open_store() as store, exit_if_active():
         command = command_on(target, store, name, execute=execute)
         with changing(command, scope) as change:
             if owners:
@@ -78,7 +78,7 @@ def delete(
     if owners and execute and chosen:
         typer.echo(f"released {len(chosen)}")
         return
-    print_outcome(outcome, anything=bool(chosen))
+    print_outcome(outcome, is_needed=bool(chosen))
 
 
 def deletion_for_json(group: Group, partition_id: str) -> dict[str, Any]:

@@ -13,12 +13,12 @@ from eventhub_checkpoints.cli.change import (
     Execute,
     Hold,
     Partitions,
+    command_line,
     command_on,
+    exit_if_active,
     outcome_for_json,
     partition_list,
     print_outcome,
-    refusals,
-    words,
 )
 from eventhub_checkpoints.cli.output import (
     Json,
@@ -34,11 +34,11 @@ from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.operations.change import HOLD
 from eventhub_checkpoints.operations.exchange import (
     Transfer,
-    bring,
     groups_of_file,
     positions_at_numbers,
     positions_for,
     positions_in,
+    store_positions,
 )
 from eventhub_checkpoints.operations.positions import (
     following,
@@ -168,7 +168,7 @@ def print_transfers(transfers: Sequence[Transfer], as_json: bool) -> None:
             ],
             title=str(transfer.scope),
         )
-        print_outcome(transfer.outcome, anything=transfer.is_needed)
+        print_outcome(transfer.outcome, is_needed=transfer.is_needed)
 
 
 @on_target
@@ -194,8 +194,8 @@ def import_positions(
     """
     text, ids = read_file(file), partition_list(partitions)
     # The file may change, or another one may be in its place; its name identifies the command.
-    name = words(f"import {file.name}", partitions=",".join(ids) or None)
-    with target.open_store() as store, refusals():
+    name = command_line(f"import {file.name}", partitions=",".join(ids) or None)
+    with target.open_store() as store, exit_if_active():
         command = command_on(target, store, name, execute=execute, force=force, hold=hold)
         if is_kafka(text):
             numbers = read_kafka(text, shown_path(file), target.scope)
@@ -206,7 +206,7 @@ def import_positions(
         else:
             scope = None if all_groups else target.scope
             sources = groups_of_file(read_groups(text, shown_path(file)), scope, shown_path(file))
-        transfers = bring(command, sources, ids)
+        transfers = store_positions(command, sources, ids)
     print_transfers(transfers, as_json)
 
 
@@ -255,8 +255,8 @@ def copy(
                 raise ConfigurationError(f"{target.scope} cannot be copied to itself")
             sources = positions_for(store, target.scope, goal.scope)
     # What the record shows has no secret: a hub may be a connection string.
-    name = words("copy", all_groups=all_groups, partitions=",".join(ids) or None)
-    with goal.open_store() as store, refusals():
+    name = command_line("copy", all_groups=all_groups, partitions=",".join(ids) or None)
+    with goal.open_store() as store, exit_if_active():
         command = command_on(goal, store, name, execute=execute, force=force, hold=hold)
-        transfers = bring(command, sources, ids)
+        transfers = store_positions(command, sources, ids)
     print_transfers(transfers, as_json)

@@ -10,12 +10,12 @@ from eventhub_checkpoints.cli.change import (
     Forced,
     Hold,
     Partitions,
+    command_line,
     command_on,
+    exit_if_active,
     outcome_for_json,
     partition_list,
     print_outcome,
-    refusals,
-    words,
 )
 from eventhub_checkpoints.cli.output import (
     Json,
@@ -26,7 +26,7 @@ from eventhub_checkpoints.cli.output import (
     working,
     write_file,
 )
-from eventhub_checkpoints.cli.status import From, warn_if_unknown
+from eventhub_checkpoints.cli.status import MissingOption, warn_if_unknown
 from eventhub_checkpoints.cli.target import Target, on_target
 from eventhub_checkpoints.operations.change import HOLD
 from eventhub_checkpoints.operations.positions import read_kafka, to_kafka
@@ -99,7 +99,7 @@ def reset(
             "or $Default while it has consumers]",
         ),
     ] = None,
-    missing: From = "earliest",
+    missing: MissingOption = "earliest",
     execute: Execute = False,
     force: Forced = False,
     hold: Hold = HOLD,
@@ -126,14 +126,14 @@ def reset(
         raise typer.BadParameter(f"pass exactly one of {names}")
     [option] = passed
     ids = partition_list(partitions)
-    name = words("reset", **{option: chosen[option]}, partitions=",".join(ids) or None)
+    name = command_line("reset", **{option: chosen[option]}, partitions=",".join(ids) or None)
     scope = target.scope
     goal: Goal
     if from_file is not None:
         goal = read_kafka(read_file(from_file), shown_path(from_file), scope)
     else:
         goal = goal_of(KINDS[option], str(chosen[option]))
-    with target.open_store() as store, refusals():
+    with target.open_store() as store, exit_if_active():
         command = command_on(target, store, name, execute=execute, force=force, hold=hold)
         with changing(command, scope) as change:
             warn_if_unknown(store, scope, has_rows=bool(change.group.partition_ids))
@@ -171,7 +171,7 @@ def reset(
         ],
         title=str(scope),
     )
-    print_outcome(outcome, anything=bool(targets))
+    print_outcome(outcome, is_needed=bool(targets))
 
 
 def plan_for_json(plan: PartitionReset) -> dict[str, Any]:

@@ -32,7 +32,7 @@ from eventhub_checkpoints.operations.samples import read_samples, write_samples
 from eventhub_checkpoints.operations.states import WINDOW, State
 from eventhub_checkpoints.records import Scope
 
-From = Annotated[
+MissingOption = Annotated[
     Missing,
     typer.Option(
         "--missing", help="Where the consumers start in a partition without a checkpoint."
@@ -85,7 +85,7 @@ def describe(
     state: Annotated[
         bool, typer.Option("--state", help="Show the state of the group instead.")
     ] = False,
-    missing: From = "earliest",
+    missing: MissingOption = "earliest",
     seconds: Seconds = False,
     through: Through = None,
     as_json: Json = False,
@@ -180,7 +180,7 @@ def print_members(group: Group, as_json: bool) -> None:
 def print_lag(
     target: Target,
     *,
-    missing: From = "earliest",
+    missing: MissingOption = "earliest",
     watch: Annotated[
         float | None,
         duration_option("--watch", least=0.1, help="Repeat until interrupted."),
@@ -238,7 +238,7 @@ def print_sample(sample: GroupLag, states: dict[str, State], seconds: bool) -> N
         ],
         title=str(sample.scope),
     )
-    console().print(f"lag {total(sample)}, lost {sample.lost}")
+    console().print(f"lag {total_lag(sample)}, lost {sample.lost}")
     if seconds:
         print_unread(sample)
 
@@ -252,7 +252,7 @@ def print_unread(sample: GroupLag) -> None:
         )
 
 
-def total(sample: GroupLag) -> str:
+def total_lag(sample: GroupLag) -> str:
     """Return the lag of all partitions for people."""
     return "unknown" if sample.lag is None else str(sample.lag)
 
@@ -305,7 +305,7 @@ def check(
             metavar="FILE", help="Take one sample, and keep the last ones in a file between calls."
         ),
     ] = None,
-    missing: From = "earliest",
+    missing: MissingOption = "earliest",
     as_json: Json = False,
 ) -> None:
     """Check a group, for cron, probes and monitoring.
@@ -338,7 +338,8 @@ def check(
     if as_json:
         print_json({"state": state, **lag_for_json(window[-1], states)})
     else:
-        bad = {key: each for key, each in states.items() if each is not State.OK}
-        of_them = "".join(f"; partition {key} {each}" for key, each in bad.items())
-        typer.echo(f"{state}: {window[-1].scope}, lag {total(window[-1])}{of_them}")
+        details = "".join(
+            f"; partition {id_} {each}" for id_, each in states.items() if each is not State.OK
+        )
+        typer.echo(f"{state}: {window[-1].scope}, lag {total_lag(window[-1])}{details}")
     raise typer.Exit(state.severity)

@@ -14,7 +14,7 @@ import typer
 from eventhub_checkpoints._shared.signals import on_stop_signals
 from eventhub_checkpoints._shared.texts import partitions
 from eventhub_checkpoints.abilities import FullCheckpointStore
-from eventhub_checkpoints.cli.change import Execute, refusals
+from eventhub_checkpoints.cli.change import Execute, exit_if_active
 from eventhub_checkpoints.cli.durations import duration_option
 from eventhub_checkpoints.cli.output import Json, print_json, print_table, working
 from eventhub_checkpoints.cli.target import Target, on_target, read_profile
@@ -26,7 +26,9 @@ from eventhub_checkpoints.operations.move import Move, PartitionMove, Stage
 from eventhub_checkpoints.operations.transfer import Step
 from eventhub_checkpoints.receive.hub import list_partitions
 
-NO_OTHER_STORE = "no other store: pass --to-store URL, set EHCP_TO_STORE, or pass --to-profile NAME"
+NO_OTHER_STORE = (
+    "name the other store: pass --to-store URL, set EHCP_TO_STORE, or pass --to-profile NAME"
+)
 
 ToStore = Annotated[
     str | None,
@@ -51,7 +53,9 @@ def open_both(
     if other is None:
         raise ConfigurationError(NO_OTHER_STORE)
     if other == target.store:
-        raise ConfigurationError("the other store is the same one; name another")
+        raise ConfigurationError(
+            "--to-store or --to-profile must name a store other than the source"
+        )
     with target.open_store() as source, replace(target, store=other).open_store() as receiver:
         yield source, receiver
 
@@ -180,7 +184,7 @@ def move(
             waits=wait,
         )
         made, shown = moves.Pass(time.time()), dict[str, Stage]()
-        with refusals():
+        with exit_if_active():
             if not execute:
                 print_moves(mover.check(), as_json)
                 return

@@ -14,7 +14,7 @@ from eventhub_checkpoints._shared.drivers import require_package
 from eventhub_checkpoints._shared.signals import STOP_SIGNALS, blocked_stop_signals
 from eventhub_checkpoints.cli.change import command_on
 from eventhub_checkpoints.cli.durations import duration_option
-from eventhub_checkpoints.cli.status import From
+from eventhub_checkpoints.cli.status import MissingOption
 from eventhub_checkpoints.cli.target import Target, Through, on_targets, open_stores
 from eventhub_checkpoints.operations.groups import groups_to_poll
 from eventhub_checkpoints.operations.lag import Missing
@@ -48,7 +48,7 @@ def ui(
     interval: Annotated[
         float, duration_option(least=0.1, help="Time between two polls.")
     ] = INTERVAL,
-    missing: From = "earliest",
+    missing: MissingOption = "earliest",
     through: Through = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the URL as one line of JSON.")

@@ -11,9 +11,9 @@ from eventhub_checkpoints.cli.change import (
     Forced,
     Hold,
     command_on,
+    exit_if_active,
     outcome_for_json,
     print_outcome,
-    refusals,
     store_name,
 )
 from eventhub_checkpoints.cli.output import Json, print_json, print_table
@@ -58,7 +58,7 @@ def undo(
         store_name(target),
     )
     scope = record.scope
-    with target.open_store() as store, refusals():
+    with target.open_store() as store, exit_if_active():
         command = command_on(
             target, store, f"undo {record.path.name}", execute=execute, force=force, hold=hold
         )
@@ -94,7 +94,7 @@ def undo(
             "that"
         )
     if not as_json:
-        print_outcome(done.outcome, anything=done.is_needed)
+        print_outcome(done.outcome, is_needed=done.is_needed)
 
 
 def existing(file: Path) -> Path:

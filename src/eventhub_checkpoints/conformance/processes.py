@@ -141,7 +141,9 @@ def answer_of(racer: tuple[BaseProcess, Connection], end: float, seconds: float)
         failure, result = pipe.recv()
     except (EOFError, OSError):
         process.join(max(0.0, end - time.monotonic()))
-        raise AssertionError(f"a process ended with exit code {process.exitcode}") from None
+        raise AssertionError(
+            f"a process ended with exit code {process.exitcode} instead of answering"
+        ) from None
     assert failure is None, failure
     return result
 

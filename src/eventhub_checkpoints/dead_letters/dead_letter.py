@@ -148,7 +148,7 @@ class DeadLetter:
         """
         amqp_properties = row["amqp_properties"]
         if unknown := amqp_properties.keys() - AMQP_PROPERTIES:
-            raise ValueError(f"{quoted(unknown)} are not AMQP properties")
+            raise ValueError(f"amqp_properties has {quoted(unknown)}; expected AMQP's own names")
         return cls(
             Scope.from_dict(row),
             string(row["partition_id"]),
@@ -183,7 +183,7 @@ class DeadLetter:
             if value is not None
         }
         values = {**self.properties, **origin}
-        event.properties = {name: outgoing(value) for name, value in values.items()}
+        event.properties = {name: to_amqp(value) for name, value in values.items()}
         properties = event.raw_amqp_message.properties
         for name, value in self.amqp_properties.items():
             setattr(properties, name, value)
@@ -233,7 +233,7 @@ class Mark:
 
     @classmethod
     def of(cls, dead_letter: DeadLetter, redriven_to: str | None) -> Self:
-        """Create a mark of now, or of the dead letter's time if this machine's clock is behind."""
+        """Create a mark with the current time, or the dead letter's if this clock is behind it."""
         return cls(dead_letter.id, max(datetime.now(UTC), dead_letter.time), redriven_to)
 
     def as_dict(self) -> dict[str, Any]:
@@ -327,8 +327,8 @@ def in_order(stored: Iterable[StoredDeadLetter]) -> list[StoredDeadLetter]:
 
 def read_properties(event: EventData) -> dict[str, Any]:
     """Return the application properties of an event, with strings as `str`."""
-    found = event.properties or {}
-    return {text_of(name) or "": received(value) for name, value in found.items()}
+    properties = event.properties or {}
+    return {text_of(name) or "": from_amqp(value) for name, value in properties.items()}
 
 
 def own_properties(event: EventData) -> dict[str, Any]:
@@ -351,7 +351,7 @@ def amqp_properties(event: EventData) -> dict[str, Any]:
     """Return the AMQP properties that are set, such as `content_type`."""
     properties = event.raw_amqp_message.properties
     values = {name: getattr(properties, name, None) for name in AMQP_PROPERTIES}
-    return {name: received(value) for name, value in values.items() if value is not None}
+    return {name: from_amqp(value) for name, value in values.items() if value is not None}
 
 
 def body_of(event: EventData) -> bytes:
@@ -374,7 +374,7 @@ def decoded_body(body: str, encoding: str) -> bytes:
     """Return the body that `encoded_body` has encoded.
 
     Raises:
-        ValueError, AttributeError: it is something else.
+        ValueError, AttributeError: `encoded_body` does not return these values.
     """
     if encoding == "base64":
         return b64decode(body, validate=True)
@@ -383,7 +383,7 @@ def decoded_body(body: str, encoding: str) -> bytes:
     raise ValueError(f"body_encoding is {quoted(encoding)}; expected utf-8 or base64")
 
 
-def received(value: Any) -> Any:
+def from_amqp(value: Any) -> Any:
     """Return a delivered value: strings of AMQP arrive as bytes, and become strings again."""
     if not isinstance(value, bytes):
         return value
@@ -393,7 +393,7 @@ def received(value: Any) -> Any:
         return value
 
 
-def outgoing(value: Any) -> Any:
+def to_amqp(value: Any) -> Any:
     """Return a value in the form in which the client sends it.
 
     Source: azure-eventhub 5.15.1, `_pyamqp/_encode.py`: an int is sent in 32 bits and refused
@@ -406,7 +406,7 @@ def outgoing(value: Any) -> Any:
 
 
 def to_plain(value: Any) -> Any:
-    """Return a property for JSON: a value that JSON does not have as an object with its type."""
+    """Return a property for JSON; a value of a type that JSON lacks becomes an object."""
     if isinstance(value, bytes):
         return {"bytes": b64encode(value).decode()}
     if isinstance(value, UUID):
@@ -422,16 +422,17 @@ def from_plain(value: Any) -> Any:
     """Return the property that `to_plain` has converted.
 
     Raises:
-        ValueError, TypeError, LookupError: it is something else, or AMQP has no such number.
+        ValueError, TypeError, LookupError: the value is none of those, or AMQP has no such number.
     """
     if isinstance(value, dict):
         [(kind, text)] = value.items()
         kinds: Mapping[str, Callable[[str], Any]] = {"bytes": from_base64, "uuid": UUID}
         return {**kinds, "float": float}[kind](string(text))
     if isinstance(value, int) and not -(2**LONG_BITS) <= value < 2 ** (LONG_BITS + 1):
-        raise ValueError("a property is a number outside of the range of AMQP")
+        raise ValueError(f"a property is {value}; expected a number from -2**63 to 2**64 - 1")
     if value is not None and not isinstance(value, int | float | str):
-        raise TypeError(f"a property is of type {type(value).__name__}, which no property has")
+        kind = type(value).__name__
+        raise TypeError(f"a property is of type {kind}; expected a string, number, boolean or null")
     return value
 
 
@@ -441,10 +442,10 @@ def from_base64(text: str) -> bytes:
 
 
 def string(value: Any) -> str:
-    """Return a value that is a string.
+    """Return the value if it is a string.
 
     Raises:
-        TypeError: it is not.
+        TypeError: it is of another type.
     """
     if not isinstance(value, str):
         raise TypeError(f"expected a string, not a {type(value).__name__}")
@@ -457,7 +458,7 @@ def optional(read: Callable[[Any], T], value: Any) -> T | None:
 
 
 def text_of(value: str | bytes | None) -> str | None:
-    """Return a name or a key, which the client delivers as bytes, as a string."""
+    """Return a name or key as a string; the client delivers it as bytes."""
     return value.decode(errors="replace") if isinstance(value, bytes) else value
 
 

@@ -45,7 +45,7 @@ def read_keys(keys: object) -> frozenset[str] | None:
         accepted = frozenset(keys)
         if all(isinstance(key, str) and key for key in accepted):
             return accepted
-    raise ValueError("accept_keys is not a set of keys: expected non-empty strings, or None")
+    raise ValueError("accept_keys must be a set of non-empty strings, or None")
 
 
 def check_text(what: str, value: object) -> None:

@@ -77,7 +77,10 @@ class PartitionLog:
         """
         if self.is_replicated and text != START_OF_STREAM:
             if not text.startswith(REPLICA):
-                raise ValueError(f"{text!r} is not an offset of a hub with geo-replication")
+                raise ValueError(
+                    f"offset is {text!r}; expected {REPLICA} and a number, as in a hub with "
+                    "geo-replication"
+                )
             text = text.removeprefix(REPLICA)
         offset = int(text)
         return None if offset > self._last_offset else offset

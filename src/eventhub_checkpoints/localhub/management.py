@@ -31,13 +31,13 @@ def answer_token(request: Message, authorize: Callable[[object], None]) -> Messa
     """Answer a request to `$cbs`.
 
     Args:
-        request: it has a token.
+        request: the request; its value is the token.
         authorize: raises `TokenError` unless the token is accepted.
     """
     fields = request.application_properties or {}
     if fields.get("operation") != "put-token":
         operation = quoted(fields.get("operation"))
-        return _reply(request, 400, f"operation {operation} is not put-token")
+        return _reply(request, 400, f"operation is {operation}; expected put-token")
     try:
         authorize(request.value)
     except TokenError as error:
@@ -73,7 +73,10 @@ def _read(request: Message, fields: dict[str, Any], hubs: Hubs) -> Message:
     kind = fields.get("type")
     if fields.get("operation") != "READ" or kind not in (_HUB, _PARTITION):
         operation = quoted(fields.get("operation"))
-        text = f"cannot {operation} a {quoted(kind)}: READ {_HUB} or {_PARTITION}"
+        text = (
+            f"operation is {operation} and type is {quoted(kind)}; expected READ, and {_HUB} or "
+            f"{_PARTITION}"
+        )
         return _reply(request, 400, text, "amqp:not-implemented")
     hub = hubs.find(str(fields.get("name", "")))
     if kind == _HUB:

@@ -1,6 +1,6 @@
-"""Cost of a month on each backend, at the prices below.
+"""Cost of a month on each backend, at the prices in `PRICES`.
 
-They are inputs: the price lists depend on region, size and contract.
+Replace them by your own: prices depend on region, size and contract.
 """
 
 from collections.abc import Mapping
@@ -53,19 +53,19 @@ SMALLEST_SERVER = PRICES["redis"].dollars
 """Dollars per month above which Blob costs more than a server for checkpoints."""
 
 
-def per_month(backend: str, steady: Mapping[str, float], dollars: float | None = None) -> float:
+def per_month(backend: str, rates: Mapping[str, float], dollars: float | None = None) -> float:
     """Return dollars per month for these requests per second, by kind.
 
     On Blob, claims are writes, and lists of ownerships and of checkpoints are lists.
 
     Args:
         backend: a key of `PRICES`.
-        steady: requests per second, by kind.
-        dollars: price in place of that in `PRICES`, in the same unit.
+        rates: requests per second, by kind.
+        dollars: price that replaces that in `PRICES`, in the same unit.
     """
     price = PRICES[backend].dollars if dollars is None else dollars
     if backend == "blob":
-        return sum(steady.values()) * MONTH_SECONDS / PER_REQUESTS * price
+        return sum(rates.values()) * MONTH_SECONDS / PER_REQUESTS * price
     return price
 
 

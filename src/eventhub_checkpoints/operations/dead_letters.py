@@ -62,8 +62,8 @@ class Discards(Protocol):
 class HubDeadLetters:
     """Dead letters that a `DeadLetterHub` has sent to a hub.
 
-    What was redriven is recorded by an event in the same hub: a checkpoint is a position, before
-    which everything would count as redriven, in whatever selection it was.
+    A redrive is recorded by an event in the same hub, not by a checkpoint: all events before a
+    checkpoint would count as redriven, whether they were selected or not.
 
     Args:
         hub: the hub; events are read through its consumer group.
@@ -91,8 +91,8 @@ class HubDeadLetters:
         """Return the retained dead letters in the order of their times; other events are left out.
 
         Raises:
-            ConfigurationError: there is no such hub, access is refused, or it has events and none
-                of them is a dead letter.
+            ConfigurationError: there is no such hub, access is refused, or the hub has only events
+                that are not dead letters.
             HubUnavailableError: the hub did not answer in time, or refused the readers.
         """
         return through_some_group(self._hub, self._through, self._read)
@@ -108,7 +108,9 @@ class HubDeadLetters:
         events = [event for partition in read for event in partition]
         entries = [entry for event in events if (entry := entry_of(event))]
         if events and not entries:
-            raise ConfigurationError(f"{hub} holds no dead letters: none of its events is one")
+            raise ConfigurationError(
+                f"{hub} has events, but no dead letters; name the hub to which DeadLetterHub sends"
+            )
         return current_dead_letters(entries)
 
     def _events(self, hub: HubAddress, partition: PartitionProperties) -> list[EventData]:
@@ -177,7 +179,7 @@ class Selection:
         """Return the chosen dead letters, in the same order.
 
         Raises:
-            ConfigurationError: an id is that of no dead letter, or of several.
+            ConfigurationError: an id does not identify exactly one dead letter.
         """
         if self.ids:
             named = {dead_letter_by_id(stored, id_).dead_letter.id for id_ in self.ids}
@@ -199,15 +201,16 @@ class Selection:
 
 
 def dead_letter_by_id(stored: Sequence[StoredDeadLetter], id_: str) -> StoredDeadLetter:
-    """Return the dead letter with an id, of which the beginning is enough.
+    """Return the dead letter whose id begins with `id_`.
 
     Raises:
-        ConfigurationError: there is none, or several dead letters begin like this.
+        ConfigurationError: no dead letter has such an id, or several have.
     """
     matches = [each for each in stored if id_ and each.dead_letter.id.startswith(id_.lower())]
     if len(matches) != 1:
         count = f"{len(matches)} dead letters have" if matches else "no dead letter has"
-        raise ConfigurationError(f"{count} an id that begins with {quoted(id_)}")
+        remedy = "; pass more of its digits" if matches else ""
+        raise ConfigurationError(f"{count} an id that begins with {quoted(id_)}{remedy}")
     return matches[0]
 
 
@@ -266,8 +269,8 @@ def discard(
     """
     if not isinstance(source, Discards):
         raise ConfigurationError(
-            f"{source} is an event hub, a log of which no single event can be removed: its dead "
-            "letters expire with its retention"
+            f"the dead letters in event hub {source} expire with its retention, and cannot be "
+            "discarded; name a file or a table"
         )
     chosen = selection.choose(source.dead_letters())
     if executes:

@@ -1,4 +1,4 @@
-"""Positions that are brought into groups from a file, another group or another store.
+"""Storing of positions from a file, another group or another store in groups.
 
 A later position is kept, unless the operator forces it; see `transfer`.
 """
@@ -42,7 +42,7 @@ class Transfer:
         return any(each.action.writes for each in self.plan)
 
 
-def bring(
+def store_positions(
     command: Command, sources: Sequence[GroupPositions], partition_ids: Sequence[str] = ()
 ) -> list[Transfer]:
     """Store positions in groups where they are later than what those have, or plan it.
@@ -56,23 +56,25 @@ def bring(
 
     Raises:
         GroupActiveError: a group has live members, whose partitions may not be taken.
-        ConfigurationError: it is a group of this package's own rows, or there is no position of a
-            partition.
+        ConfigurationError: a group is reserved for this package's own rows, or a partition of
+            `partition_ids` has no position.
     """
     planning = replace(command, executes=False)
-    transfers = [bring_one(planning, source, partition_ids) for source in sources]
+    transfers = [store_group(planning, source, partition_ids) for source in sources]
     if not command.executes:
         return transfers
-    return [bring_one(command, source, partition_ids) for source in sources]
+    return [store_group(command, source, partition_ids) for source in sources]
 
 
-def bring_one(command: Command, source: GroupPositions, partition_ids: Sequence[str]) -> Transfer:
-    """Store positions in one group; see `bring`."""
+def store_group(command: Command, source: GroupPositions, partition_ids: Sequence[str]) -> Transfer:
+    """Store positions in one group; see `store_positions`."""
     scope, positions = source.scope, source.positions
     if scope.is_reserved:
-        raise ConfigurationError(f"{scope} is not a consumer group: its rows are internal")
+        raise ConfigurationError(f"{scope} has rows of this package; name a consumer group")
     if absent := [id_ for id_ in partition_ids if id_ not in positions]:
-        raise ConfigurationError(f"there is no position of partition {absent[0]} to store")
+        raise ConfigurationError(
+            f"partition {absent[0]} has no position to store; leave it out of --partitions"
+        )
     with changing(command, scope) as change:
         change.refuse_active()
         chosen = {id_: positions[id_] for id_ in partition_ids or positions}
@@ -100,7 +102,7 @@ def positions_for(store: CheckpointStore, scope: Scope, receiver: Scope) -> list
     """
     positions = read_positions(store, scope)
     if not positions:
-        raise ConfigurationError(f"{scope} has no positions to copy")
+        raise ConfigurationError(f"{scope} has no positions to copy; name a group with checkpoints")
     return [GroupPositions(receiver, positions)]
 
 
@@ -112,11 +114,11 @@ def positions_at_numbers(
     *,
     timeout: float = OPERATION_TIMEOUT,
 ) -> list[GroupPositions]:
-    """Return the positions before events of a hub, as the lines of `kafka-consumer-groups` name.
+    """Return the positions before the events that lines of `kafka-consumer-groups` name.
 
     Args:
-        command: the command that brings them.
-        hub: the hub and the group; it is read.
+        command: the command that will store them.
+        hub: the hub and the group; the hub is read.
         numbers: sequence number of the event read next, by partition id.
         partition_ids: default: all that have a number.
         timeout: seconds for each kind of query.

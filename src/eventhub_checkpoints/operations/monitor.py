@@ -190,7 +190,7 @@ class Monitor:
             hub = polled.scope.folded._replace(consumer_group="")
             hubs.setdefault(hub, []).append(polled)
         if not hubs:
-            raise ConfigurationError("there is no group to poll")
+            raise ConfigurationError("pass one group or more to poll")
         samples = max(WINDOW, ceil(hold / interval) + 1)
         self._pollers = [HubPoller(each, samples, hold) for each in hubs.values()]
         self._threads = [

@@ -91,22 +91,26 @@ def stage_of(source: Position | None, target: Position | None) -> Stage:
     """
     if source and source.is_waiting:
         raise ConfigurationError(
-            "it is being moved from the target to the source; finish that move first"
+            "a move from the target to the source has begun; finish that move first"
         )
     if source and source.is_closed:
         if target and target.is_closed and not target.is_waiting:
-            raise ConfigurationError("both stores have given it away; force the right position")
+            raise ConfigurationError(
+                "both checkpoints were closed by moves; store the right position with ehcp import "
+                "--force"
+            )
         is_moved = target is not None and not target.is_closed
         is_empty = target is None and position_in(source) is None
         return Stage.DONE if is_moved or is_empty else Stage.CLOSED
     if source and source.sequence_number is None:
-        raise ConfigurationError("its checkpoint has an offset only; migrate it first")
+        raise ConfigurationError("the checkpoint has no sequence number; run ehcp migrate first")
     if target and target.is_waiting:
         return Stage.PREPARED
     if target and not target.is_closed and is_ahead(target, source):
         shown = "none" if source is None else str(source)
         raise ConfigurationError(
-            f"the target has {target} and the source {shown}; delete or rewind the target's first"
+            f"the target has {target} and the source {shown}; delete or rewind the checkpoint of "
+            "the target first"
         )
     # The target may have the closed row of an earlier move, which went the other way.
     return Stage.OPEN

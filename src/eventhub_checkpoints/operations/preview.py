@@ -97,7 +97,7 @@ def store_previewed(
         plan = planned(polled, change.group, numbers)
         outcome = change.store(changes_of(plan, change.group))
     if outcome is None:
-        raise ConfigurationError("there is nothing to change")
+        raise ConfigurationError("all partitions are there already; choose another position")
     return outcome
 
 

@@ -77,12 +77,12 @@ def goal_of(kind: str, value: str = "") -> Goal:
                 number = int(value)
             except ValueError:
                 raise ConfigurationError(
-                    f"the number is {quoted(value)}; expected digits"
+                    f"the {kind.replace('_', ' ')} is {quoted(value)}; expected digits"
                 ) from None
             if kind == "shift":
                 return Shift(number)
             if number < 0:
-                raise ConfigurationError(f"the number is {number}; expected 0 or more")
+                raise ConfigurationError(f"the sequence number is {number}; expected 0 or more")
             return number
     raise ConfigurationError(f"the goal is {quoted(kind)}; expected {', '.join(KINDS)}")
 

@@ -56,7 +56,7 @@ def partition_lag_of(row: Mapping[str, object]) -> PartitionLag:
         kinds = get_args(kind) or (kind,)
         number = (int,) if float in kinds else ()
         if isinstance(row.get(name), bool) or not isinstance(row.get(name), (*kinds, *number)):
-            raise TypeError(f"{name} is a {type(row.get(name)).__name__}")
+            raise TypeError(f"{name} must not be of type {type(row.get(name)).__name__}")
     return PartitionLag(**row)  # type: ignore[arg-type]  # each was checked
 
 

@@ -39,7 +39,7 @@ class Action(StrEnum):
         OWNED: a live consumer owns the partition at the target, which is left alone.
         NO_NUMBER: the source has an offset only, and a store needs a sequence number.
         UNCLEAR: the target has an offset only, which may be ahead, and is left alone.
-        CLOSED: the partition was moved to or from another store, and neither row is a position.
+        CLOSED: the partition was moved to or from another store: a closed row is not a position.
     """
 
     COPY = "copy"
@@ -62,6 +62,8 @@ class Step:
     """Decision for one partition.
 
     Attributes:
+        partition_id: the partition.
+        action: what is done with it.
         source: position at the source.
         target: position at the target; None if it has none.
     """
@@ -82,14 +84,14 @@ def decide(
 ) -> Action:
     """Return what to do with a partition that has a checkpoint at the source.
 
-    The target is never overwritten by something older, with one exception, the rewind: the target
-    still has what this same follower copied there, so nobody else has written it since, and the
-    source has gone back from there. A source that was lower from the beginning is not a rewind.
+    The target is never overwritten by an older position, with one exception, the rewind: the source
+    has gone back, and the target still has the position that was last copied, so nobody else has
+    written it since. A source that was lower from the beginning is not a rewind.
 
     Args:
         source: position at the source.
         target: position at the target; None if it has none.
-        copied: position that was last copied to the target; None if none was.
+        copied: position that was last copied to the target; None if nothing was copied.
         is_owned: whether a live consumer owns the partition at the target.
         force: overwrite whatever the target has.
     """
@@ -111,12 +113,12 @@ def decide(
 
 
 def is_same(source: Position, target: Position, *, exactly: bool = False) -> bool:
-    """Return whether the target has the position; an offset that it lacks is a difference.
+    """Return whether the target has the position; an offset that only the source has differs.
 
     Args:
         source: position at the source.
         target: position at the target.
-        exactly: whether another offset is a difference, too.
+        exactly: whether two different offsets of the same number differ, too.
     """
     if source.sequence_number is None or target.sequence_number is None:
         return source == target
@@ -145,7 +147,7 @@ def plan(
     """
     steps = []
     for id_ in in_order(source):
-        here, there, before = source[id_], target.get(id_), (copied or {}).get(id_)
-        action = decide(here, there, before, is_owned=id_ in owned, force=force)
-        steps.append(Step(id_, action, here, there))
+        at_source, at_target, last_copied = source[id_], target.get(id_), (copied or {}).get(id_)
+        action = decide(at_source, at_target, last_copied, is_owned=id_ in owned, force=force)
+        steps.append(Step(id_, action, at_source, at_target))
     return steps

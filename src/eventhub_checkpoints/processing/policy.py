@@ -308,7 +308,7 @@ def every(*, events: int | None = None, seconds: float | None = None) -> Policy:
         ConfigurationError: neither is set, or one is invalid.
     """
     if events is None and seconds is None:
-        raise ConfigurationError("neither events nor seconds is given; expected one, or both")
+        raise ConfigurationError("every() needs events=, seconds= or both")
     if events is not None:
         require_events(events)
     if seconds is not None:
@@ -376,7 +376,7 @@ def require_interval(name: str, value: Any) -> None:
 def checked_policies(name: str, policies: tuple[Policy, ...]) -> tuple[Policy, ...]:
     """Return the policies; refuse an empty tuple, and anything that is not a policy."""
     if not policies:
-        raise ConfigurationError(f"{name} is given nothing; expected one policy or more")
+        raise ConfigurationError(f"{name}() needs one policy or more")
     for policy in policies:
         require(f"a policy of {name}", policy, isinstance(policy, Policy), "every(...) or the like")
     return policies

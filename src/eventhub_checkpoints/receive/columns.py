@@ -164,7 +164,7 @@ class Columns:
 
 
 COLUMNS: Mapping[str, Column] = {
-    received.name: received.metadata["column"] for received in fields(Columns)
+    declared.name: declared.metadata["column"] for declared in fields(Columns)
 }
 """Declarations by field of `Columns`."""
 

@@ -51,13 +51,13 @@ def partition_properties(
     with address.open_queries() as queries:
         if partition_ids is None:
             return queries.state(expected, timeout).partitions
-        wanted = list(partition_ids)
-        hub, found = queries.ask(wanted, timeout)
-    if absent := [id_ for id_ in wanted if id_ not in found]:
+        ids = list(partition_ids)
+        hub, properties = queries.ask(ids, timeout)
+    if absent := [id_ for id_ in ids if id_ not in properties]:
         raise ConfigurationError(
             f"{address} has no partition {', '.join(absent)}; it has {', '.join(hub.partition_ids)}"
         )
-    return {id_: found[id_] for id_ in wanted}
+    return {id_: properties[id_] for id_ in ids}
 
 
 def ask_with_hub(

@@ -40,8 +40,8 @@ class OffsetRange:
             )
         if self.from_sequence_number > self.until_sequence_number:
             raise ConfigurationError(
-                f"partition {self.partition_id}: a range from {self.from_sequence_number} until "
-                f"{self.until_sequence_number} ends before it begins"
+                f"partition {self.partition_id}: until_sequence_number is "
+                f"{self.until_sequence_number}; expected {self.from_sequence_number} or more"
             )
 
     @property

@@ -17,7 +17,7 @@ class OfficialConnection:
 
     Args:
         owner: the client's object that opens and closes it, a consumer or a producer.
-        is_consumer: which of the two.
+        is_consumer: whether `owner` is a consumer.
     """
 
     _transport: Internal
@@ -68,16 +68,16 @@ class OfficialConnection:
         sock = self._transport.sock
         if sock is None:
             raise ConnectionError("the connection is closed")
-        before = sock.gettimeout()
-        sock.settimeout(max(before or 0.0, timeout))
+        client_timeout = sock.gettimeout()
+        sock.settimeout(max(client_timeout or 0.0, timeout))
         try:
             for piece in pieces:
                 self.send(piece)
         finally:
-            sock.settimeout(before)
+            sock.settimeout(client_timeout)
 
     def ended_by(self, error: Exception) -> Exception:
-        """Return the public error that the client makes of an internal one; the link is closed."""
+        """Close the link, and return the public error that the client makes of an internal one."""
         transport = self._current_transport()
         if isinstance(error, AttributeError | TypeError):
             error = changed(error)

@@ -18,8 +18,8 @@ def check_sizes(sections: Sequence[bytes], limit: int) -> None:
     if largest > limit:
         row = next(row for row, section in enumerate(sections) if len(section) > limit)
         raise ConfigurationError(
-            f"row {row} of a batch, an event of {len(sections[row]):,} bytes with its properties, "
-            f"is larger than the {limit:,} bytes that the hub accepts"
+            f"row {row} of a batch is an event of {len(sections[row]):,} bytes with its "
+            f"properties; the hub accepts at most {limit:,} bytes"
         )
 
 

@@ -5,7 +5,8 @@ the buffered producers of the official clients do. A batch for each key would of
 
 Source: Bob Jenkins, lookup3.c, `hashlittle2`, public domain; Azure.Messaging.EventHubs,
 `PartitionResolver.cs`, which is a port of the service's code. azure-eventhub 5.15.1,
-`_buffered_producer/_partition_resolver.py`, has the same hash, and other remainders of it.
+`_buffered_producer/_partition_resolver.py`, has the same hash, but another remainder of negative
+numbers.
 """
 
 import struct
@@ -26,7 +27,7 @@ def partition_of(key: str, partition_ids: Sequence[str]) -> str:
     first, second = lookup3(key.encode())
     unsigned = (first ^ second) & 0xFFFF
     number = unsigned - 0x1_0000 if unsigned & 0x8000 else unsigned
-    # Of a negative number the remainder is that of its amount, as in .NET, unlike in Python.
+    # Unlike in Python, the remainder of a negative number is that of its absolute value in .NET.
     return partition_ids[abs(number) % len(partition_ids)]
 
 

@@ -243,10 +243,12 @@ class ExactlyOnce:
             )
         if self._ranges is not None:
             ranges = new_rows.ranges_of_batch(self._ranges, self._scope, batch, batch_id)
-            return new_rows.by_range(self._scope, stored, batch, batch_id, ranges, self._results)
+            return new_rows.results_by_range(
+                self._scope, stored, batch, batch_id, ranges, self._results
+            )
         if self._writes_rows:
-            return new_rows.unchanged(self._scope, stored, batch, self._max_rows)
-        return new_rows.by_row(self._scope, stored, batch, batch_id, self._results)
+            return new_rows.rows_as_results(self._scope, stored, batch, self._max_rows)
+        return new_rows.results_by_row(self._scope, stored, batch, batch_id, self._results)
 
     def _commit(self, plan: new_rows.PlannedWrite) -> None:
         write = partial(callables.run, self._write)

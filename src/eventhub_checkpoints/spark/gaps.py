@@ -132,15 +132,15 @@ def gap_report(
 
 def compare(
     eventhub_name: str,
-    wanted: Mapping[str, EventPosition],
-    found: Mapping[str, PartitionProperties],
+    positions: Mapping[str, EventPosition],
+    properties: Mapping[str, PartitionProperties],
 ) -> GapReport:
     """Return the report on positions for a hub whose properties are known."""
     gaps = []
-    for partition in sorted(wanted.keys() | found.keys(), key=int):
-        position, properties = wanted.get(partition), found.get(partition)
-        state, lost = _state_and_loss(position, properties)
-        gaps.append(PartitionGap(partition, position, properties, state, lost))
+    for id_ in sorted(positions.keys() | properties.keys(), key=int):
+        position, partition = positions.get(id_), properties.get(id_)
+        state, lost = _state_and_loss(position, partition)
+        gaps.append(PartitionGap(id_, position, partition, state, lost))
     return GapReport(eventhub_name, tuple(gaps))
 
 

@@ -55,14 +55,13 @@ class PositionColumns:
             ConfigurationError: the batch has neither.
         """
         if {"partition", "sequenceNumber"} <= types.keys():
-            text = "offset" if types.get("offset") == "string" else None
-            return cls("partition", "sequenceNumber", text)
+            offset = "offset" if types.get("offset") == "string" else None
+            return cls("partition", "sequenceNumber", offset)
         if "partition" in types and types.get("offset") == "bigint":
             return cls("partition", "offset", None, "topic" if "topic" in types else None)
         raise ConfigurationError(
             f"the batch has the columns {', '.join(types)}; ExactlyOnce needs the columns "
-            "partition, sequenceNumber and offset of the source (of Kafka's: partition and "
-            "offset). "
+            "partition, sequenceNumber and offset of the source (Kafka's: partition and offset). "
             "Keep them in every select, aggregate in transform=, or, if rows have no position "
             "of their own, pass ranges="
         )
@@ -121,7 +120,7 @@ def checkpoints(scope: Scope, ends: Iterable[tuple[str, int, str | None]]) -> li
 
 
 def is_stored(ranges: Sequence[OffsetRange], stored: Stored) -> bool:
-    """Return whether a batch of these ranges is stored already; if not, it may be written now.
+    """Return whether a batch of these ranges is stored already; if not, it is next in order.
 
     Raises:
         StaleCheckpointError: some of it is stored and some is not, or events between the stored
@@ -167,7 +166,7 @@ class PlannedWrite:
     stored: Stored
 
 
-def unchanged(
+def rows_as_results(
     scope: Scope, stored: Stored, batch: "DataFrame", max_rows: int
 ) -> PlannedWrite | None:
     """Select each row by its own position; the rows are the results, and are read once."""
@@ -177,7 +176,7 @@ def unchanged(
     return PlannedWrite(results, ends, stored) if ends else None
 
 
-def by_row(
+def results_by_row(
     scope: Scope, stored: Stored, batch: "DataFrame", batch_id: int, results_of: ResultsOf
 ) -> PlannedWrite | None:
     """Select each row by its own position; the results are computed from the new rows."""
@@ -188,7 +187,7 @@ def by_row(
     return PlannedWrite(results_of(fresh, batch_id), ends, stored) if ends else None
 
 
-def by_range(
+def results_by_range(
     scope: Scope,
     stored: Stored,
     batch: "DataFrame",
@@ -199,8 +198,8 @@ def by_range(
     """Accept or skip the batch as a whole; its rows have no positions.
 
     Raises:
-        StaleCheckpointError: it overlaps the stored positions, or leaves a gap.
-        ConfigurationError: it has results, but no range.
+        StaleCheckpointError: the batch overlaps the stored positions, or leaves a gap.
+        ConfigurationError: the batch has results, but no range.
     """
     ranges = [each for each in ranges if not each.is_empty]
     if ranges and is_stored(ranges, stored):

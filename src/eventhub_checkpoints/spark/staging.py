@@ -280,7 +280,9 @@ class StagingTable:
 
     def __init__(self, name: str, *, stale_after: float = STALE_AFTER) -> None:
         if not (isinstance(name, str) and NAME.fullmatch(name)):
-            raise ConfigurationError(f"staging table {name!r}: expected letters, digits and _")
+            raise ConfigurationError(
+                f"the name of the staging table is {name!r}; expected letters, digits and _"
+            )
         self.name = name
         self.stale_after = stale_after
 

@@ -122,7 +122,7 @@ class PerProcessClient(Generic[Client]):
         self._inherited: list[Client] = []
         self._begin()
 
-    def begin_anew(self) -> None:
+    def reset(self) -> None:
         """Create a new client, and keep a reference to one inherited from the parent process.
 
         If a forked child deleted the inherited client, its connections would be unregistered from

@@ -21,7 +21,7 @@ class Lease:
     Attributes:
         owner_id: owner that holds the partition through this store; `""` if none.
         taken: whether the partition was newly won, and its first list since then is pending.
-        ever: whether this store has ever held the partition.
+        was_held: whether this store has ever held the partition.
         doubted: owner that has lost the partition according to a list. The owner's client closes
             the partition only after its next claims, and not at all if one of them wins it back.
             The attribute stays set until the client is known to have reopened the partition.
@@ -32,7 +32,7 @@ class Lease:
 
     owner_id: str = RELEASED
     taken: bool = False
-    ever: bool = False
+    was_held: bool = False
     doubted: str = RELEASED
     winner: str = RELEASED
     etags: tuple[str, ...] = ()
@@ -50,12 +50,12 @@ class Lease:
     def won(self, row: Ownership, previous_etag: str | None) -> "Lease":
         """Return the lease after a confirmed claim, renewal or release over `previous_etag`."""
         if row.owner_id == RELEASED:
-            return Lease(ever=self.ever)
+            return Lease(was_held=self.was_held)
         goes_on = row.owner_id == self.winner and previous_etag in self.etags
         return Lease(
             owner_id=row.owner_id,
             taken=self.taken or row.owner_id not in (self.owner_id, self.doubted),
-            ever=True,
+            was_held=True,
             doubted=self.doubted if row.owner_id == self.doubted else RELEASED,
             winner=row.owner_id,
             etags=(*(self.etags if goes_on else ()), row.etag)[-REMEMBERED_ETAGS:],
@@ -265,14 +265,18 @@ class PartitionStates:
         return state
 
     def partition(self, scope: Scope, partition_id: str) -> PartitionState:
-        """Return the state of one partition; `ABSENT` if a list did not show it."""
-        here = self._scope(scope)
-        known = here.partitions.get(partition_id)
-        if known is None:
-            base = Seen.ABSENT if here.listed_at else Seen.UNKNOWN
-            known = PartitionState(CheckpointGuard(base), adopted_at=here.listed_at)
-            here.partitions[partition_id] = known
-        return known
+        """Return the state of one partition.
+
+        The checkpoint of a new state is `ABSENT` if a list of checkpoints did not show it, and
+        `UNKNOWN` if there was no list.
+        """
+        group = self._scope(scope)
+        state = group.partitions.get(partition_id)
+        if state is None:
+            base = Seen.ABSENT if group.listed_at else Seen.UNKNOWN
+            state = PartitionState(CheckpointGuard(base), adopted_at=group.listed_at)
+            group.partitions[partition_id] = state
+        return state
 
     def checkpoints_listed(self, scope: Scope, rows: Iterable[Checkpoint], began: int) -> None:
         """Apply a list of checkpoints; `began` is the number of its beginning."""
@@ -284,7 +288,7 @@ class PartitionStates:
             is_first = known.taken_at < began and here.opens(partition_id, known.lease)
             if known.written_at > began or known.writing:
                 pass  # older than what the store has written since
-            elif is_first or not known.lease.ever or known.checkpoint.base is Seen.UNKNOWN:
+            elif is_first or not known.lease.was_held or known.checkpoint.base is Seen.UNKNOWN:
                 known.checkpoint = known.checkpoint.adopted(row)
                 known.adopted_at = ended
             elif known.adopted_at < began:

@@ -38,10 +38,10 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-NO_TOKEN = "This page needs the token that ehcp ui printed at its start: open that URL.\n"
+NO_TOKEN = "Open the URL that ehcp ui printed when it started: it has the token of this page.\n"
 
 
-class Keys:
+class Tokens:
     """Tokens of one run of the server.
 
     Attributes:
@@ -61,28 +61,28 @@ def is_same(actual: str | None, expected: str) -> bool:
     return actual is not None and hmac.compare_digest(actual.encode(), expected.encode())
 
 
-def is_own_form(request: Request, form: Mapping[str, str], keys: Keys) -> bool:
+def is_own_form(request: Request, form: Mapping[str, str], tokens: Tokens) -> bool:
     """Return whether a form that changes something was sent from one of these pages."""
     origin = request.headers.get("origin")
     try:
         is_own = origin is None or urlsplit(origin).netloc == request.headers.get("host")
     except ValueError:
         return False
-    return is_own and is_same(form.get("form_token"), keys.form)
+    return is_own and is_same(form.get("form_token"), tokens.form)
 
 
-class Access:
+class AccessMiddleware:
     """Middleware that admits requests with the token or the cookie, and adds headers.
 
     Args:
-        app: what it protects.
-        keys: the tokens.
+        app: the application to protect.
+        tokens: the tokens of this run.
         port: part of the cookie's name: browsers send a cookie to all ports of a host.
     """
 
-    def __init__(self, app: ASGIApp, keys: Keys, port: int) -> None:
+    def __init__(self, app: ASGIApp, tokens: Tokens, port: int) -> None:
         self._app = app
-        self._keys = keys
+        self._tokens = tokens
         self._cookie = f"ehcp-ui-{port}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -98,10 +98,10 @@ class Access:
 
         answer: ASGIApp = self._app
         if request.method == "GET" and is_same(
-            request.query_params.get(PARAMETER), self._keys.token
+            request.query_params.get(PARAMETER), self._tokens.token
         ):
             answer = self._admitted(request.url.path, request.query_params)
-        elif not is_same(request.cookies.get(self._cookie), self._keys.cookie):
+        elif not is_same(request.cookies.get(self._cookie), self._tokens.cookie):
             answer = PlainTextResponse(NO_TOKEN, 403)
         await answer(scope, receive, send_with_headers)
 
@@ -111,5 +111,5 @@ class Access:
         # A path such as `//host` would lead to another site.
         target = f"/{path.lstrip('/')}" + (f"?{urlencode(rest)}" if rest else "")
         answer = RedirectResponse(target, 303)
-        answer.set_cookie(self._cookie, self._keys.cookie, httponly=True, samesite="strict")
+        answer.set_cookie(self._cookie, self._tokens.cookie, httponly=True, samesite="strict")
         return answer

@@ -36,7 +36,7 @@ from eventhub_checkpoints.operations.recorded_change import Command
 from eventhub_checkpoints.operations.reset import goal_of
 from eventhub_checkpoints.receive.position import EventPosition, is_digits
 from eventhub_checkpoints.records import Scope
-from eventhub_checkpoints.ui.access import Access, Keys, is_own_form
+from eventhub_checkpoints.ui.access import AccessMiddleware, Tokens, is_own_form
 from eventhub_checkpoints.ui.board import Board, Boards, Lane, Order
 from eventhub_checkpoints.ui.events import EVENTS, MOST_PROPERTIES, Start, content, line, start_of
 from eventhub_checkpoints.ui.readings import Readings
@@ -84,7 +84,7 @@ class Pages:
         self._command = command
         self._htmx = htmx
         self._readings = Readings()
-        self._keys = Keys()
+        self._tokens = Tokens()
         self._templates = Environment(
             loader=PackageLoader("eventhub_checkpoints.ui"),
             autoescape=True,
@@ -111,7 +111,7 @@ class Pages:
     @property
     def token(self) -> str:
         """Return the token that admits to the pages."""
-        return self._keys.token
+        return self._tokens.token
 
     def application(self, port: int, hosts: Sequence[str]) -> ASGIApp:
         """Return the application.
@@ -143,7 +143,9 @@ class Pages:
         )
         # Not Starlette's own list of middleware: the answer to an unknown error would lack headers.
         return TrustedHostMiddleware(
-            Access(application, self._keys, port), allowed_hosts=[*hosts], www_redirect=False
+            AccessMiddleware(application, self._tokens, port),
+            allowed_hosts=[*hosts],
+            www_redirect=False,
         )
 
     def _groups(self, request: Request) -> Response:
@@ -258,7 +260,7 @@ class Pages:
             if len(body) > MOST_BYTES:
                 raise HTTPException(413, "the form is too long")
         fields = dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))
-        if not is_own_form(request, fields, self._keys):
+        if not is_own_form(request, fields, self._tokens):
             raise HTTPException(403, "the form was not sent from this page; preview it again")
         return await run_in_threadpool(self._changed, request, polled, fields)
 
@@ -299,7 +301,7 @@ class Pages:
             done=done,
             error=error,
             may_write=self._command is not None,
-            form_token=self._keys.form,
+            form_token=self._tokens.form,
         )
 
     def _script(self, _request: Request) -> Response:

@@ -40,5 +40,7 @@ def numbers_of(text: str) -> dict[str, int]:
         or not numbers
         or not all(is_partition_id(id_) and type(each) is int for id_, each in numbers.items())
     ):
-        raise ConfigurationError("the form is not that of a preview; preview it again")
+        raise ConfigurationError(
+            "the form must have the positions of a preview; preview the rewind again"
+        )
     return numbers

@@ -202,7 +202,7 @@ def asks_soon(variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ask the local hub again soon: it counts an event before it delivers it."""
     if variant != SIMULATED:
         for module in (position_validator, aio_position_validator):
-            monkeypatch.setattr(module, "AGAIN", AGAIN)
+            monkeypatch.setattr(module, "CONFIRM_AFTER", AGAIN)
 
 
 @pytest.fixture

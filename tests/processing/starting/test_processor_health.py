@@ -34,7 +34,7 @@ def test_a_consumer_group_that_does_not_exist_is_reported(runs: Any, wait: Any) 
     ((partition_id, error),) = run.seen.errors
     assert partition_id == "0"
     assert isinstance(error, HubUnavailableError)
-    assert "does the consumer group 'nope' exist" in str(error)
+    assert "check that the consumer group 'nope' exists" in str(error)
 
 
 @ONLY_SIMULATED

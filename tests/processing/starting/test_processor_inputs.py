@@ -211,7 +211,7 @@ def test_a_callable_that_forgets_the_store_ends_the_run_before_an_event(runs: An
     make = runs.maker()
     run = runs.make(runs.stage.store(), lambda checkpoint_store: make())
     runs.publish(3)
-    with pytest.raises(ConfigurationError, match="without the checkpoint_store= that it was given"):
+    with pytest.raises(ConfigurationError, match="must pass on checkpoint_store="):
         run.run()
     assert not run.seen.events
 

@@ -121,7 +121,7 @@ def test_a_position_beyond_the_end_ends_the_run_with_an_error(
         run.run()
     text = str(failure.value)
     assert text.startswith("the hub has no such position in partition '0': sequence number 5000 is")
-    assert text.endswith("begins at the start position, or reset the checkpoint")
+    assert text.endswith("to begin at the start position, or reset the checkpoint")
     assert "\n" not in text
     assert [record.getMessage() for record in caplog.records if ours(record)] == [text]
     assert run.seen.events == {}
@@ -162,7 +162,7 @@ def test_a_restart_begins_at_the_start_position_and_saves_from_there(
     assert run.seen.events["0"] == [2, 3, 4, 5]
     [told] = [record.getMessage() for record in caplog.records if ours(record)]
     assert told.startswith(
-        "partition 0 has not the saved position, and begins at its start position: "
+        "the hub lacks the saved position of partition 0, which begins at its start position: "
         "sequence number 5000 is "
     )
     assert runs.owned(store) == []
@@ -174,7 +174,9 @@ def test_a_start_position_that_the_hub_does_not_have_is_an_error_at_once(
 ) -> None:
     runs.publish(5)
     run = runs.make(runs.stage.store(), starting_position=BEYOND[1], on_invalid_checkpoint=wanted)
-    with pytest.raises(InvalidCheckpointError, match=r"; starting_position says to start there$"):
+    with pytest.raises(
+        InvalidCheckpointError, match=r"; change starting_position, which names it$"
+    ):
         run.run()
     assert run.seen.events == {}
     assert [record.levelname for record in caplog.records if ours(record)] == ["ERROR"]
@@ -186,7 +188,9 @@ def test_a_restart_at_a_start_position_that_is_wrong_too_ends_the_run(
     store = runs.stage.store()
     runs.save(store, *BEYOND)
     run = runs.make(store, starting_position=BEYOND[0], on_invalid_checkpoint="restart")
-    with pytest.raises(InvalidCheckpointError, match=r"; starting_position says to start there$"):
+    with pytest.raises(
+        InvalidCheckpointError, match=r"; change starting_position, which names it$"
+    ):
         run.run()
     levels = [record.levelname for record in caplog.records if ours(record)]
     assert levels == ["WARNING", "ERROR"]
@@ -216,7 +220,7 @@ def test_a_hub_that_is_created_anew_meanwhile_is_an_error_where_nothing_else_was
     wait(lambda: runs.saved(store) == {"0": 49})
     runs.hub.recreate("orders")
     wait(lambda: not run.processor.healthy())
-    with pytest.raises(InvalidCheckpointError, match="was it created anew"):
+    with pytest.raises(InvalidCheckpointError, match="was the hub deleted and created again"):
         run.stop()
 
 
@@ -229,7 +233,7 @@ def test_a_client_that_is_ready_is_looked_after_too(runs: Any, wanted: str) -> N
         with pytest.raises(ConfigurationError, match="client is ready"):
             runs.make(store, runs.ready(store), on_invalid_checkpoint=wanted)
         return
-    with pytest.raises(InvalidCheckpointError, match="was it created anew"):
+    with pytest.raises(InvalidCheckpointError, match="was the hub deleted and created again"):
         runs.make(store, runs.ready(store)).run()
 
 
@@ -298,14 +302,17 @@ def test_a_client_that_is_ready_cannot_go_on_by_the_number_and_that_is_an_error(
     with pytest.raises(InvalidCheckpointError, match="it is geo-replicated now") as failure:
         runs.make(store, runs.ready(store)).run()
     assert str(failure.value).endswith(
-        "; pass a callable that makes the client, and the partition goes on by its sequence number"
+        "; pass a callable that makes the client, so that the partition continues by its "
+        "sequence number"
     )
 
 
 @REAL_AIO
 def test_a_start_at_an_offset_is_wrong_on_a_hub_that_became_geo_replicated(runs: Any) -> None:
     run = runs.make(runs.stage.store(), starting_position=geo_replicate(runs))
-    with pytest.raises(InvalidCheckpointError, match=r"; starting_position says to start there$"):
+    with pytest.raises(
+        InvalidCheckpointError, match=r"; change starting_position, which names it$"
+    ):
         run.run()
 
 
@@ -341,7 +348,9 @@ def test_a_start_at_an_offset_that_the_hub_refuses_is_an_error(runs: Any, offset
         with pytest.raises(ConfigurationError, match=r"^starting_position"):
             runs.make(store, starting_position=offset)
         return
-    with pytest.raises(InvalidCheckpointError, match=r"; starting_position says to start there$"):
+    with pytest.raises(
+        InvalidCheckpointError, match=r"; change starting_position, which names it$"
+    ):
         runs.make(store, starting_position=offset).run()
 
 
@@ -352,7 +361,7 @@ def test_a_client_that_is_ready_goes_by_the_offset_so_that_one_is_looked_at(runs
     runs.save(store, 1, "corrupt!")
     with pytest.raises(InvalidCheckpointError, match="'corrupt!' is invalid") as failure:
         runs.make(store, runs.ready(store)).run()
-    assert str(failure.value).endswith("and the partition goes on by its sequence number")
+    assert str(failure.value).endswith("so that the partition continues by its sequence number")
 
 
 @EVERY_CLIENT

@@ -68,7 +68,7 @@ AWAY = [
     (connection(SOCKET, "[Errno 111] Connection refused"), "cannot be reached: the connection was"),
     (connection(SOCKET, "[Errno -2] Name or service not known"), "name cannot be resolved"),
     (connection(SOCKET, "[SSL: WRONG_VERSION_NUMBER] wrong version"), "cannot be reached"),
-    (authentication(CLIENT, NO_PROXY), "with httpProxy, this is the name of the proxy"),
+    (authentication(CLIENT, NO_PROXY), "with httpProxy, check the name of the proxy"),
     (authentication(INTERNAL, "Authorization timeout."), "did not answer"),
     (authentication(INTERNAL, "CBS Authentication Expired."), "did not answer"),
     (token(500, "busy"), "did not answer"),

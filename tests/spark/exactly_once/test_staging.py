@@ -151,5 +151,5 @@ def test_a_database_without_a_staging_table_is_named():
 
 
 def test_the_name_of_the_table_is_checked():
-    with pytest.raises(ConfigurationError, match="staging table 'a; DROP'"):
+    with pytest.raises(ConfigurationError, match="staging table is 'a; DROP'"):
         StagingTable("a; DROP")

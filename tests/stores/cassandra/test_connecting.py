@@ -114,7 +114,7 @@ def test_a_datacenter_that_the_cluster_has_not_is_told_at_once(
 
 def test_tls_with_a_node_that_speaks_none_is_told_at_once(client: Make, keyspace: Keyspace) -> None:
     made = client(keyspace, ssl_context=ssl.create_default_context())
-    with pytest.raises(ConfigurationError, match="speaks no TLS: leave ssl_context out"):
+    with pytest.raises(ConfigurationError, match="does not use TLS: leave ssl_context out"):
         made.list_ownership()
 
 
@@ -124,7 +124,7 @@ def test_copies_that_the_datacenter_has_no_nodes_for_are_named(
     place = server.place()
     try:
         made = client(place, create_keyspace=True, replication=9, operation_timeout=2.0)
-        too_many = "no more copies than the datacenter has"
+        too_many = "replication factor to at most the number of nodes"
         says(made.list_ownership, StoreUnavailableError, too_many)
     finally:
         place.drop()

@@ -47,7 +47,7 @@ class InFlight:
                     await self._none_left.wait()
 
 
-def place() -> object:
+def loop_key() -> object:
     """Return the process and event loop to which connections and locks belong."""
     return workers.process, asyncio.get_running_loop()
 

@@ -56,7 +56,7 @@ def in_thread(
     return function(*args, **kwargs)
 
 
-def place() -> object:
+def loop_key() -> object:
     """Return the process to which connections and locks belong."""
     return workers.process
 

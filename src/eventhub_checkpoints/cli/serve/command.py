@@ -13,7 +13,7 @@ import typer
 from eventhub_checkpoints._shared.drivers import require_package
 from eventhub_checkpoints._shared.signals import STOP_SIGNALS, blocked_stop_signals
 from eventhub_checkpoints.cli.durations import duration_option
-from eventhub_checkpoints.cli.status import From
+from eventhub_checkpoints.cli.status import MissingOption
 from eventhub_checkpoints.cli.target import Target, Through, on_targets, open_stores
 from eventhub_checkpoints.operations.lag import Missing
 from eventhub_checkpoints.operations.monitor import INTERVAL, Monitor, PolledGroup
@@ -49,7 +49,7 @@ def serve(
         float,
         duration_option(least=0, help="Time until lower demand for replicas counts."),
     ] = DEMAND_HOLD,
-    missing: From = "earliest",
+    missing: MissingOption = "earliest",
     seconds: Annotated[
         bool, typer.Option(help="Read the first unprocessed events, for the lag in seconds.")
     ] = True,

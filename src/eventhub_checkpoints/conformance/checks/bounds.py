@@ -15,34 +15,34 @@ from eventhub_checkpoints.errors import StoreUnavailableError
 BOUND = 3.0
 """Time limit of a call in these checks, in seconds."""
 ALLOWED = 2 * BOUND
-"""Seconds that such a call may take: as much again as its limit, for a busy machine."""
-AMPLE = 2 * BOUND
-"""Time limit of a batch in which one claim hangs, so that the others end on a busy machine, too."""
+"""Seconds that such a call may take: twice its limit, because the machine may be busy."""
+BATCH_LIMIT = 2 * BOUND
+"""Time limit of a batch in which one claim hangs: the others must end on a busy machine, too."""
 NEW = 60.0
-"""Seconds up to which the age of an ownership is that of a new one."""
+"""Seconds below which the age of an ownership counts as new."""
 STALL = ("stall", BASE)
 
 
-def ends_in_time(function: Callable[..., object], *args: object) -> None:
+def assert_ends_in_time(function: Callable[..., object], *args: object) -> None:
     """Call the function, which has a time limit of `BOUND` seconds."""
     start = time.monotonic()
     function(*args)
     took = time.monotonic() - start
-    assert took <= ALLOWED, f"it took {took:.1f} s with a limit of {BOUND:g} s"
+    assert took <= ALLOWED, f"the call took {took:.1f} s with a limit of {BOUND:g} s"
 
 
-def is_new(row: Row, ahead: float) -> None:
+def assert_new(row: Row, ahead: float) -> None:
     """Check that an ownership is new, although the backend's clock is ahead."""
     age = time.time() - row["last_modified_time"]
     assert abs(age) < NEW, f"{ahead:+.0f} s of the backend's clock made its age {age:.0f} s"
 
 
-def are_unavailable(s: Subject, *calls: Callable[[], object]) -> None:
+def assert_unavailable(s: Subject, *calls: Callable[[], object]) -> None:
     """Make calls at the same moment: each must raise `StoreUnavailableError` in time."""
     results: list[object] = []
-    ends_in_time(lambda: results.extend(s.at_once(*calls)))
+    assert_ends_in_time(lambda: results.extend(s.at_once(*calls)))
     kinds = [type(result).__name__ for result in results]
-    assert kinds == [StoreUnavailableError.__name__] * len(calls), f"they ended with {kinds}"
+    assert kinds == [StoreUnavailableError.__name__] * len(calls), f"the calls ended with {kinds}"
 
 
 @check("G10", needs=(BASE,), waits=True)
@@ -53,7 +53,7 @@ def a_hung_list_ends(s: Subject) -> None:
     faults.plan("read_ownerships", HANGS, times=ALWAYS)
     faults.plan("read_checkpoints", HANGS, times=ALWAYS)
     store = s.client.store
-    are_unavailable(
+    assert_unavailable(
         s, partial(store.list_ownership, *s.scope), partial(store.list_checkpoints, *s.scope)
     )
 
@@ -65,14 +65,14 @@ def a_hung_batch_ends(s: Subject) -> None:
     s.faults().plan("try_claim", HANGS, times=ALWAYS)
     won: list[Row] = []
     batch = s.client.proposals("012", "a")
-    ends_in_time(lambda: won.extend(s.client.claim_ownership(batch)))
+    assert_ends_in_time(lambda: won.extend(s.client.claim_ownership(batch)))
     assert won == [], "claims without a response were returned as successful"
 
 
 @check("G10", "G2", needs=(BASE,), waits=True)
 def a_hung_claim_spares_the_others(s: Subject) -> None:
     """A claim without a response does not affect the other claims of its batch."""
-    s.client.set(operation_timeout=AMPLE)
+    s.client.set(operation_timeout=BATCH_LIMIT)
     faults = s.faults()
     faults.must_claim_singly()
     faults.plan("try_claim", HANGS, times=ALWAYS, partition_id="1")
@@ -83,11 +83,11 @@ def a_hung_claim_spares_the_others(s: Subject) -> None:
 
 @check("G10", needs=(BASE,), waits=True)
 def a_hung_checkpoint_ends(s: Subject) -> None:
-    """A checkpoint without a response ends after `write_timeout`, including waiting in turn."""
+    """A checkpoint without a response ends after `write_timeout`, including the wait in turn."""
     s.client.set(write_timeout=BOUND)
     s.faults().plan("write_checkpoint", HANGS, times=ALWAYS)
     write = partial(s.client.store.update_checkpoint, s.client.checkpoint("0", 7, "4711"))
-    are_unavailable(s, write, write)
+    assert_unavailable(s, write, write)
 
 
 @check("G10", "G8", needs=(BASE,), waits=True)
@@ -96,7 +96,7 @@ def a_hung_release_ends(s: Subject) -> None:
     mine = s.client.take("0", "a")
     s.client.set(write_timeout=BOUND)
     s.faults().plan("try_claim", HANGS, times=ALWAYS)
-    ends_in_time(s.client.release, mine)
+    assert_ends_in_time(s.client.release, mine)
 
 
 @check("G10", needs=(BASE,))
@@ -137,7 +137,7 @@ def a_clock_that_is_off_changes_no_age(s: Subject) -> None:
     faults = s.faults()
     for ahead in (3600.0, -3600.0):
         faults.plan("read_ownerships", Fault(changed=partial(on_a_clock, ahead)))
-        is_new(s.client.ownership_of("0"), ahead)
+        assert_new(s.client.ownership_of("0"), ahead)
 
 
 @check("G6", needs=(BASE,))
@@ -159,7 +159,7 @@ def a_backends_clock_that_is_off_changes_no_age(s: Subject) -> None:
     for ahead in (3600.0, -3600.0):
         s.shift_clock(ahead)
         s.client.take(str(ahead), "a")
-        is_new(s.client.ownership_of(str(ahead)), ahead)
+        assert_new(s.client.ownership_of(str(ahead)), ahead)
 
 
 @check("G6", needs=("shift_clock",))
@@ -167,7 +167,7 @@ def a_claim_on_a_clock_that_is_off_is_new(s: Subject) -> None:
     """A successful claim has the caller's time although the backend's clock is wrong."""
     for ahead in (3600.0, -3600.0):
         s.shift_clock(ahead)
-        is_new(s.client.take(str(ahead), "a"), ahead)
+        assert_new(s.client.take(str(ahead), "a"), ahead)
 
 
 @check("G10", needs=STALL)
@@ -176,7 +176,7 @@ def a_stalled_list_ends(s: Subject) -> None:
     s.client.list_ownership()
     s.client.set(operation_timeout=BOUND)
     s.stall(LONGEST_HANG)
-    ends_in_time(raising, StoreUnavailableError, s.client.list_ownership)
+    assert_ends_in_time(raising, StoreUnavailableError, s.client.list_ownership)
 
 
 @check("G10", "G2", needs=STALL)
@@ -186,7 +186,7 @@ def a_stalled_claim_ends(s: Subject) -> None:
     s.client.set(operation_timeout=BOUND)
     s.stall(LONGEST_HANG)
     won: list[Row | None] = []
-    ends_in_time(lambda: won.append(s.client.claim("0", "a")))
+    assert_ends_in_time(lambda: won.append(s.client.claim("0", "a")))
     assert won == [None], "a claim without a response was returned as successful"
 
 
@@ -196,7 +196,7 @@ def a_stalled_checkpoint_ends(s: Subject) -> None:
     s.client.list_ownership()
     s.client.set(write_timeout=BOUND)
     s.stall(LONGEST_HANG)
-    ends_in_time(raising, StoreUnavailableError, s.client.save, "0", 7)
+    assert_ends_in_time(raising, StoreUnavailableError, s.client.save, "0", 7)
 
 
 @check("G2", "G3", needs=STALL)

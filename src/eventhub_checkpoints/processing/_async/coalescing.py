@@ -11,7 +11,7 @@ from typing import Any
 from azure.eventhub.aio import CheckpointStore
 
 from eventhub_checkpoints._shared._async.client_check import ClosingContext, own_client_only
-from eventhub_checkpoints._shared._async.compat import place
+from eventhub_checkpoints._shared._async.compat import loop_key
 from eventhub_checkpoints._shared.per_process import PerProcess
 from eventhub_checkpoints._shared.settings import require
 from eventhub_checkpoints._shared.wrapping import require_wrappable
@@ -307,7 +307,7 @@ class CoalescingCheckpointStore(ClosingContext, CheckpointStore):
             InvalidRecordError: a name, id or offset is unusable, or the sequence number is not an
                 int64.
         """
-        if self._loop_key != place():
+        if self._loop_key != loop_key():
             self._enter_loop()
         session: BufferedSession | None
         # Inlined, since it runs for every event; anything unusual is checked in full below.
@@ -326,8 +326,9 @@ class CoalescingCheckpointStore(ClosingContext, CheckpointStore):
             else:
                 await self._buffer.write_now(session, Position(number, offset), kwargs)
         elif session is not None:
-            # Without a lock, for speed: one tuple replaces another. If the partition is left right
-            # now, its session writes no more, and the next owner reads the event again.
+            # Without a lock, for speed: one tuple replaces another. If another thread ends the
+            # session at this moment, the session writes no more, and the next owner reads the event
+            # again.
             latest = session.watermark
             count = next(latest.counter)
             latest.newest = count, number, offset
@@ -364,7 +365,7 @@ class CoalescingCheckpointStore(ClosingContext, CheckpointStore):
         return self._buffer.is_healthy()
 
     def _enter_loop(self) -> None:
-        if self._loop_key == (current := place()):
+        if self._loop_key == (current := loop_key()):
             return
         with self._moving.value:
             if self._process_id != os.getpid():

@@ -14,18 +14,18 @@ from eventhub_checkpoints.sdk.consumer import is_link_open, opening_of, receiver
 
 log = logging.getLogger("eventhub_checkpoints")
 
-AT_ONCE = 8
+MAX_CONCURRENT_QUERIES = 8
 """Partitions that the hub is queried about at the same time."""
 ABANDONED_AFTER = 5.0
 """Seconds until a request to the hub is abandoned after its caller stopped waiting."""
-AGAIN = 1.0
+CONFIRM_AFTER = 1.0
 """Seconds before a second query confirms that the hub lacks a position."""
-ATTACHING = 10.0
+ATTACH_TIMEOUT = 10.0
 """Seconds that the hub has to accept or refuse a receiver at a position."""
 
-AT_START = "starting_position says to start there"
+AT_START = "change starting_position, which names it"
 BY_NUMBER = (
-    "pass a callable that makes the client, and the partition goes on by its sequence number"
+    "pass a callable that makes the client, so that the partition continues by its sequence number"
 )
 
 T = TypeVar("T")
@@ -58,8 +58,8 @@ class PositionValidator:
 
     A sequence number and a decimal offset are compared with those of the partition. Of any other
     offset nothing is known, so a receiver without an owner level is opened there for a moment. If
-    the hub says nothing about the position, because it is away or because an owner reads the
-    partition, it is asked again in later rounds, until events arrive.
+    the hub neither accepts nor refuses the position, because it does not answer or because an owner
+    reads the partition, the query is repeated in later rounds, until events arrive.
 
     The client keeps reopening a link that the service refuses because of its position, and does not
     call `on_error`; only a sync client with `retry_total=0` does.
@@ -80,7 +80,7 @@ class PositionValidator:
 
     async def opening(self, partition_ids: Sequence[str]) -> None:
         """Validate the positions of partitions that are opened next."""
-        await for_each(self._opening, partition_ids, AT_ONCE)
+        await for_each(self._opening, partition_ids, MAX_CONCURRENT_QUERIES)
 
     async def _opening(self, partition_id: str) -> None:
         refused = self._state.refused
@@ -99,15 +99,15 @@ class PositionValidator:
             if partition_id not in self._choice.refused:
                 return
         start = self._choice.start_of(partition_id)
-        if isinstance(start, int | str):  # every hub has the others
+        if isinstance(start, int | str):  # any other start, such as a time, exists in every hub
             position = (start, None) if isinstance(start, int) else (None, start)
             if problem := await self._problem(partition_id, position, AT_START):
                 refused(partition_id, problem, AT_START)
 
     async def idle(self) -> None:
-        """Validate one of the open partitions that receive nothing, and all of them if it is lost.
+        """Validate one of the open partitions that receive nothing; if it fails, all of them.
 
-        One whose position the hub lacks is opened again, at a different position.
+        A partition whose position the hub lacks is opened again, at a different position.
         """
         open_partitions = self._state.open_partitions
         reached = {
@@ -122,10 +122,10 @@ class PositionValidator:
         ]
         self._turn += 1
         first = idle[self._turn % len(idle)] if idle else None
-        if first and not await self._is_there(first):
+        if first and not await self._has_position(first):
             for partition_id in idle:
                 if partition_id != first:
-                    await self._is_there(partition_id)
+                    await self._has_position(partition_id)
         await self._ask_again(open_partitions)
 
     async def _ask_again(self, open_partitions: set[str]) -> None:
@@ -141,7 +141,8 @@ class PositionValidator:
         if problem := await self._refusal(partition_id, offset, remedy):
             self._state.refused(partition_id, problem, remedy)
 
-    async def _is_there(self, partition_id: str) -> bool:
+    async def _has_position(self, partition_id: str) -> bool:
+        """Return whether the hub has the position that a partition has reached."""
         reached = self._state.reached(partition_id), None
         if problem := await self._problem(partition_id, reached, None):
             self._state.refused(partition_id, problem, None)
@@ -165,7 +166,7 @@ class PositionValidator:
         if not await self._check(partition_id, check):
             return None
         # Events that were received a moment ago may not be counted yet.
-        await sleep(AGAIN)
+        await sleep(CONFIRM_AFTER)
         return await self._check(partition_id, check)
 
     async def _refusal(self, partition_id: str, offset: str, remedy: str | None) -> str | None:
@@ -192,7 +193,7 @@ class PositionValidator:
         receiver = receiver_at(self._state.client, partition_id, offset)
         if receiver is None:
             return
-        ends = time.monotonic() + ATTACHING
+        ends = time.monotonic() + ATTACH_TIMEOUT
         try:
             while not is_link_open(receiver):
                 await within(ends - time.monotonic(), opening_of(receiver))

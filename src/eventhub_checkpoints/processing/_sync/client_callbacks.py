@@ -49,7 +49,7 @@ log = logging.getLogger("eventhub_checkpoints")
 
 FIRST_EVENT_CHECK = 10.0
 """Seconds between checks whether the first event has arrived."""
-ASKED_IN_A_CHECK = 8
+PARTITIONS_PER_CHECK = 8
 """Partitions that the hub is queried about in each check."""
 ROUND = 120.0
 """Seconds within which a client that fails to balance its load reports that again."""
@@ -83,20 +83,20 @@ class ClientCallbacks:
         make: creates the processor of a session.
         store: the store of the processor.
         options: of the processor.
-        over: called when there is a reason to stop.
+        request_stop: called when there is a reason to stop.
 
     Attributes:
-        error: why it has to stop; None if it has no reason itself.
+        error: why the processor has to stop; None if nothing here is the reason.
         sessions: the sessions of all partitions.
         run: what the handlers of all partitions share.
         choice: decides which saved positions the client is shown.
-        validator: finds those that the hub does not have.
-        store: shows them to the client.
+        validator: finds saved positions that the hub does not have.
+        store: shows saved positions to the client.
         watchdog: finds partitions that have stalled.
         client: the client; None before it was created.
         client_store: store that is passed to the client: `store`, with hand-over if that is on.
         is_ready: whether the client was already constructed, and uses the store itself.
-        is_compared: whether it is known to have the same store.
+        is_compared: whether the client is known to use the store of the processor.
     """
 
     def __init__(
@@ -104,11 +104,11 @@ class ClientCallbacks:
         make: Callable[..., Any],
         store: CheckpointStore,
         options: Options,
-        over: Callable[[], None],
+        request_stop: Callable[[], None],
     ) -> None:
         self.error: BaseException | None = None
         self._options = options
-        self._over = over
+        self._request_stop = request_stop
         self._store_below = store
         below = store.store if isinstance(store, HandoverStore) else store
         # A failed write is logged where it happens.
@@ -256,7 +256,7 @@ class ClientCallbacks:
                 if not self.is_ready and not self.store.is_used:
                     # It has opened a partition without listing ownerships in the store.
                     error = ConfigurationError(
-                        "client returned one without the checkpoint_store= that it was given"
+                        "client must pass on checkpoint_store= to the client that it makes"
                     )
                     self.fail(error)
                     raise error
@@ -281,10 +281,10 @@ class ClientCallbacks:
         if mute_for > self._options.unhealthy_after and not self._is_silence_reported:
             self._is_silence_reported = True
             scope = scope_of(self.client)
-            where = f"{scope.fully_qualified_namespace}, where {scope.eventhub_name!r} should be"
+            where = f"{scope.fully_qualified_namespace} with event hub {scope.eventhub_name!r}"
             self.report(
                 None,
-                HubUnavailableError(f"{where}, has not answered the client for {mute_for:.0f} s"),
+                HubUnavailableError(f"{where} has not answered the client for {mute_for:.0f} s"),
             )
         handlers = self._handlers()
         since = [each.waits_since for each in handlers if each.waits_since is not None]
@@ -301,7 +301,7 @@ class ClientCallbacks:
 
     def _query_events(self, handlers: list[PartitionHandler], since: float) -> None:
         try:
-            for handler in random.sample(handlers, min(ASKED_IN_A_CHECK, len(handlers))):
+            for handler in random.sample(handlers, min(PARTITIONS_PER_CHECK, len(handlers))):
                 has_events = self.validator.has_events(handler.context.partition_id)
                 if self._has_received or self.is_stopping:
                     return
@@ -321,9 +321,9 @@ class ClientCallbacks:
             return
         self._is_silence_reported = True
         error = HubUnavailableError(
-            f"partition {context.partition_id} has received nothing in {seconds:.0f} s, and "
-            f"the hub {context.eventhub_name!r} has events for it: does the consumer group "
-            f"{context.consumer_group!r} exist, and may this client listen?"
+            f"partition {context.partition_id} has received nothing in {seconds:.0f} s, although "
+            f"the hub {context.eventhub_name!r} has events for it: check that the consumer group "
+            f"{context.consumer_group!r} exists, and that this client has the right to listen"
         )
         self.report(context.partition_id, error)
 
@@ -341,7 +341,7 @@ class ClientCallbacks:
         if unbalanced is None:
             return False
         first, last = unbalanced
-        # Failures after that are the store's.
+        # The client lists ownerships once the hub has answered: a later failure is the store's.
         is_over = self.store.listed_at > last or now - last > max(seconds, ROUND)
         return not is_over and (self._is_refused or now - first > seconds)
 
@@ -351,7 +351,7 @@ class ClientCallbacks:
         return self._store_below if self.is_ready else self.client_store
 
     def withdraw(self) -> None:
-        """Withdraw what the client has asked others for; the end of the sessions waits for it."""
+        """Withdraw the client's hand-over requests; the end of the sessions waits for it."""
         store = self._used_store
         if isinstance(store, HandoverStore):
             self.in_background(store.withdraw)
@@ -359,9 +359,9 @@ class ClientCallbacks:
     def _mute_for(self, now: float) -> float:
         """Return for how many seconds the client has waited for its first answer of the hub.
 
-        The client waits without a limit for a hub that accepts connections and says nothing. That
-        it has an answer is known when it lists ownerships; an already constructed client does that
-        in a store of its own.
+        The client waits without a limit for a hub that accepts connections and says nothing. It
+        lists ownerships once it has an answer; an already constructed client does that in a store
+        of its own.
         """
         shows_answer = self.client is not None and not self.is_ready
         is_waiting = shows_answer and not self.store.is_used and not self.is_stopping
@@ -442,9 +442,9 @@ class ClientCallbacks:
             reason = CloseReason.SHUTDOWN
         stops = reason == CloseReason.SHUTDOWN
         if stops and not self.is_stopping:
-            log.warning("the client was closed by others, so the processor stops")
+            log.warning("the client was closed outside of the processor, which therefore stops")
             self.stop()
-            self._over()
+            self._request_stop()
         session, sessions = handler.session, self.sessions
         seconds = self._options.drain_timeout
         end = sessions.drained_by(session, seconds) if stops else time.monotonic() + seconds
@@ -461,7 +461,8 @@ class ClientCallbacks:
         """Handle an error of a partition, or of the client as a whole if there is no context."""
         if context is None:
             now = time.monotonic()
-            # The client reports it after its own retries: it has failed since it last succeeded.
+            # The client reports an error only after its own retries: it has failed since it last
+            # listed ownerships.
             since = max(self._began, self.store.listed_at)
             first, last = self._unbalanced or (since, now)
             self._unbalanced = (since if self.store.listed_at > last else first), now
@@ -491,7 +492,8 @@ class ClientCallbacks:
         elif self._options.on_invalid_checkpoint == "restart":
             self.choice.refuse(partition_id)
             log.warning(
-                "partition %s has not the saved position, and begins at its start position: %s",
+                "the hub lacks the saved position of partition %s, which begins at its start "
+                "position: %s",
                 partition_id,
                 problem,
             )
@@ -499,10 +501,10 @@ class ClientCallbacks:
             self.fail(InvalidCheckpointError(partition_id, problem))
 
     def fail(self, error: BaseException) -> None:
-        """Stop for this reason."""
+        """Log the error, and have the processor stop and raise it."""
         log.error("%s", str(error) or repr(error))
         self.error = self.error or error
-        self._over()
+        self._request_stop()
 
     def report(self, partition_id: str | None, error: Exception) -> None:
         """Call the user's `on_error`; an exception in it is logged, and has no other effect."""

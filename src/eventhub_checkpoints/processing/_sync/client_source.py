@@ -20,7 +20,7 @@ from eventhub_checkpoints.sdk.stack import calling_loop, running_handler
 
 
 def no_loop() -> None:
-    """Return no loop of a client."""
+    """Return None, like a weak reference to a client's loop that no longer exists."""
 
 
 class ClientSource:
@@ -28,8 +28,8 @@ class ClientSource:
 
     Args:
         context: the client's context of the partition.
-        opens: whether a handler that opens the partition calls this, so that the client is found
-            on the stack. Without it, only what `context` shows is known.
+        opens: whether the client is opening the partition at this moment, so that its loop is on
+            the call stack. Otherwise only what `context` shows is known.
     """
 
     def __init__(self, context: PartitionContext, *, opens: bool = False) -> None:

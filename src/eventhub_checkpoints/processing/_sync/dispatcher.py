@@ -158,7 +158,8 @@ class CheckpointManager:
     def _save(self, position: Position) -> bool:
         session, number = self._session, position.sequence_number
         if number > session.watermark.newest:
-            raise InvalidRecordError("sequence_number", number, "one that process_events was given")
+            expected = "the number of an event that was passed to process_events"
+            raise InvalidRecordError("sequence_number", number, expected)
         session.trace = tracing.current_context()
         session.finish(position)
         if session.is_over or not self._options.save:
@@ -178,7 +179,7 @@ class CheckpointManager:
         session = self._session
         index = session.index_of(event)
         if index is None:
-            expected = "one that process_events was given, and has not returned from"
+            expected = "an event of the running call of process_events"
             number = getattr(event, "sequence_number", type(event))
             raise InvalidRecordError("event", number, expected)
         previous = position_of(session.batch[index - 1]) if index else None

@@ -1,7 +1,8 @@
 # Derived from _async/watchdog.py by tools/unasync.py; edit that file.
 """Watchdog that finds stalled partitions, in the background.
 
-It looks at the partitions, asks the hub, and does what `on_stall` says; `PartitionWatch` decides.
+It looks at the partitions, queries the hub, and applies `on_stall`; `PartitionWatch` decides what
+is a stall.
 """
 
 import logging
@@ -37,14 +38,16 @@ log = logging.getLogger("eventhub_checkpoints")
 OnStall = Literal["report", "reopen"] | Callable[[Stall], Any]
 
 LOOKS = 10
-"""Looks at each partition in the time that makes a stall."""
+"""Number of looks at each partition within `stalled_after`."""
 LAST_ANSWER = 1.0
-"""Seconds that the hub has to answer what it was asked when the processor stops."""
-MOST_HANGING = 3
-"""Questions without an answer, of which each occupies a thread of a synchronous client."""
+"""Seconds that the hub has to answer pending queries when the processor stops."""
+MAX_HANGING_QUERIES = 3
+"""Queries that may be without an answer: each occupies a thread of a synchronous client."""
 
-FORGOTTEN = 4
-"""Time limits after which a question counts as lost: a connection may be gone unnoticed."""
+QUERY_LOST_AFTER = 4
+"""Multiple of `stalled_after` after which an unanswered query counts as lost, because a connection
+may break without a sign of it.
+"""
 
 
 def check_watchdog(stalled_after: object, on_stall: object) -> None:
@@ -61,18 +64,18 @@ def check_watchdog(stalled_after: object, on_stall: object) -> None:
 
 
 def store_that_reopens(store: CheckpointStore) -> Any:
-    """Return the store that can have a client reopen a partition: this, or one that it wraps.
+    """Return the store, or the store within it, that can have a client reopen a partition.
 
     Raises:
-        ConfigurationError: there is none.
+        ConfigurationError: none of them can.
     """
     for layer in layers(store):
         if callable(getattr(layer, "reopen", None)):
             return layer
     raise ConfigurationError(
-        "on_stall is 'reopen', and the client's store is not one of this package, which alone can "
-        "have the client open a partition again: use such a store, or an EventProcessor that is "
-        "given a callable that makes the client"
+        "on_stall='reopen' needs a client with a store of this package, because other stores "
+        "cannot have the client open a partition again; use such a store, or pass a callable that "
+        "makes the client to EventProcessor"
     )
 
 
@@ -85,7 +88,7 @@ class WatchedPartition:
         partition_id: which partition.
         snapshot: what is known of it now.
         session: its session; None: the client holds the partition, and has not opened it.
-        client: which to ask about it; None: it is not known.
+        client: the client to query about the partition; None: it is not known.
     """
 
     key: Hashable
@@ -101,9 +104,9 @@ class WatchedPartition:
 
 
 def drained(watched: list[WatchedPartition]) -> list[WatchedPartition]:
-    """Return the partitions, where those whose client drains after it was closed are ending.
+    """Mark the partitions as ending whose client was closed, but still waits for its handlers.
 
-    A synchronous client that is closed first waits for the handler of one partition.
+    Such a client, if it is synchronous, reports only the partition whose handler it waits for.
     """
     ended = {
         each.key for each in watched if each.session is not None and each.session.source.is_drained
@@ -198,14 +201,14 @@ class Watchdog:
         for each in watched:
             self._attribute(each, watched)
         for each in watched:
-            self._tell(each, before.get(each.key), now)
-        # Not before: a liveness probe in another thread would see a stall that the look at the
-        # running handlers attributes to another partition, or clears.
+            self._report(each, before.get(each.key), now)
+        # Not earlier: a liveness probe in another thread would see a stall that the loop above may
+        # still attribute to another partition, or clear.
         self.stalls = [each.stall for each in self._watches.values() if each.stall is not None]
         self._ask(watched, now)
 
     def _attribute(self, each: WatchedPartition, watched: list[WatchedPartition]) -> None:
-        """Blame the handler that is running, if no event arrives because of it."""
+        """Attribute a stall to the running handler, if no event arrives because of it."""
         watch = self._watches[each.key]
         stall, session = watch.stall, each.session
         if stall is None or stall.where != "link" or session is None or each.snapshot.is_lost:
@@ -219,7 +222,10 @@ class Watchdog:
     def _attribute_to_others(
         self, each: WatchedPartition, stall: Stall, watched: list[WatchedPartition]
     ) -> None:
-        """Blame the handler of another partition: a synchronous client calls all in one thread."""
+        """Attribute a stall to the handler of another partition.
+
+        A synchronous client calls all handlers in one thread.
+        """
         watch = self._watches[each.key]
         for other in watched:
             session, theirs = other.session, self._watches[other.key]
@@ -235,9 +241,10 @@ class Watchdog:
             return
 
     def _had_turn(self, each: WatchedPartition) -> bool:
-        """Return whether the client has looked for events of a partition since there are some.
+        """Return whether the client has polled a partition since events for it exist.
 
-        It takes the partitions in turn, so it has if another one has received something twice.
+        The client polls the partitions in turn: if another one has received something twice, this
+        one had its turn.
         """
         before = self._arrivals_before.get(each.key, {})
         return any(
@@ -246,8 +253,8 @@ class Watchdog:
             if key != each.key
         )
 
-    def _tell(self, each: WatchedPartition, before: Stall | None, now: float) -> None:
-        """Report a stall that is new or over, and reopen the link of one that lasts."""
+    def _report(self, each: WatchedPartition, before: Stall | None, now: float) -> None:
+        """Report a stall that begins or ends, and reopen the link if the stall lasts."""
         stall, reached = self._watches[each.key].stall, each.snapshot.reached
         if each.session is not None:
             each.session.stall = stall
@@ -256,7 +263,7 @@ class Watchdog:
             del self._reopenings[each.name]
         if stall is None:
             if before is not None:
-                log.warning("partition %s goes on", each.partition_id)
+                log.warning("partition %s continues after a stall", each.partition_id)
             return
         if before is None or before.where != stall.where:
             log.error("%s", stall)
@@ -286,23 +293,23 @@ class Watchdog:
             log.warning("the watchdog could not start a call: %r", error)
 
     def _unanswered_since(self) -> float | None:
-        """Return since when the hub answers no question; None: it answers, or was not asked."""
+        """Return since when the hub answers no query; None: it answers, or was not queried."""
         began = [*self._questions.values()]
         if self._silent_since is not None:
             began.append(self._silent_since)
         return min(began, default=None)
 
     def _ask(self, watched: list[WatchedPartition], now: float) -> None:
-        """Ask the hub about the partition that has waited longest: one question at a time."""
+        """Query the hub about the partition that has waited longest: one query at a time."""
         assert self._limit is not None
         for question, began in list(self._questions.items()):
-            if now - began >= FORGOTTEN * self._limit:
+            if now - began >= QUERY_LOST_AFTER * self._limit:
                 self._silent_since = self._unanswered_since()
                 self._questions.pop(question, None)
-        # One that hangs may never end, although the hub answers others.
+        # A query that hangs may never end, although the hub answers others, so others are sent.
         late = ASKING * self._limit
         hanging = [began for began in self._questions.values() if now - began >= late]
-        if len(self._questions) > len(hanging) or len(hanging) >= MOST_HANGING:
+        if len(self._questions) > len(hanging) or len(hanging) >= MAX_HANGING_QUERIES:
             return
         waiting: list[tuple[float, WatchedPartition]] = []
         for each in watched:

@@ -294,7 +294,7 @@ class LinkFrames:
     @property
     def is_over(self) -> bool:
         """Return whether everything that the peer may send on this link was read and handed on."""
-        is_read = self.deliveries.is_between and not self._others and self._broken is None
+        is_read = self.deliveries.is_at_boundary and not self._others and self._broken is None
         return is_read and self._credit.is_used_up
 
     def receive(self, rows: int, size: int) -> None:

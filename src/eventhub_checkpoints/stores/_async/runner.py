@@ -52,7 +52,7 @@ class HookRunner:
         self.counters: Counter[str] = Counter()
         self._closed_in: object = None
         self._moving = PerProcess(threading.Lock)
-        self._place: object = None
+        self._loop_key: object = None
         self._enter_process()
 
     def _enter_process(self) -> None:
@@ -73,12 +73,12 @@ class HookRunner:
     @property
     def is_closed(self) -> bool:
         """Return whether the store was closed in this process and event loop."""
-        return self._closed_in == compat.place()
+        return self._closed_in == compat.loop_key()
 
     @property
     def is_elsewhere(self) -> bool:
         """Return whether the connections belong to another process or event loop."""
-        return self._place not in (None, compat.place())
+        return self._loop_key not in (None, compat.loop_key())
 
     def open_again(self) -> None:
         """Have the next call open the backend again, which may create what is missing."""
@@ -86,8 +86,8 @@ class HookRunner:
 
     async def close(self) -> None:
         """Refuse all calls except releases, and wait for the requests in flight."""
-        self._closed_in = here = compat.place()
-        if self._place == here and self._in_flight.count:
+        self._closed_in = current = compat.loop_key()
+        if self._loop_key == current and self._in_flight.count:
             seconds = max(self.settings.operation_timeout, self.settings.write_timeout)
             self._is_closing = True
             try:
@@ -123,17 +123,17 @@ class HookRunner:
         """Open the backend, unless that was done in this process and event loop.
 
         Raises:
-            StoreError: the store was closed, and this is no release.
+            StoreError: the store was closed; not raised for a release.
             StoreUnavailableError: another call did not open it in time.
         """
-        is_closed = self._closed_in == (here := compat.place())
+        is_closed = self._closed_in == (current := compat.loop_key())
         if is_closed and not is_release:
             raise self._closed_error()
-        if self._place != here:
+        if self._loop_key != current:
             with self._moving.value:
-                if self._place != here:
+                if self._loop_key != current:
                     self._move()
-                    self._place = here
+                    self._loop_key = current
         if self._is_open:
             return
         try:
@@ -150,7 +150,7 @@ class HookRunner:
         """Reset all state for another process, or the connections for another event loop."""
         if self._process_id != os.getpid():
             self._enter_process()
-        elif self._place is not None:
+        elif self._loop_key is not None:
             self._enter_loop()
         else:
             return

@@ -47,11 +47,11 @@ ABSENT = ("does not exist", "doesn't exist", "unconfigured table", "unconfigured
 TLS = {
     "WRONG_VERSION_NUMBER": (
         ConfigurationError,
-        "it speaks no TLS: leave ssl_context out, or give the port that encrypts",
+        "the server does not use TLS: leave ssl_context out, or name the port that does",
     ),
     "CERTIFICATE_VERIFY_FAILED": (
         StoreAccessError,
-        "its certificate is not trusted: load its authority into ssl_context",
+        "the server's certificate is not trusted: load its authority into ssl_context",
     ),
 }
 """TLS failures that no retry can fix, by the reason in OpenSSL's message."""
@@ -66,33 +66,33 @@ def unreached(error: Exception, where: str) -> CheckpointStoreError | None:
     if isinstance(error, NoHostAvailable):
         return no_host(error, where)
     if isinstance(error, AuthenticationFailed):
-        return not_let_in(error, where)
+        return login_refused(error, where)
     if isinstance(error, TimeoutError | OperationTimedOut):
         return StoreUnavailableError(
-            f"{where}: no answer in time; where it never answers, check hosts, port and ssl_context"
+            f"{where}: no answer in time; if it never answers, check hosts, port and ssl_context"
         )
     return None
 
 
 def no_host(error: NoHostAvailable, where: str) -> CheckpointStoreError:
-    """Return the error for nodes of which none could be used."""
+    """Return the error for a cluster without a usable node."""
     # The driver passes the nodes with their errors, or only the nodes.
     nodes = error.errors if isinstance(error.errors, Mapping) else dict.fromkeys(error.errors or ())
     for cause in nodes.values():
         if isinstance(cause, AuthenticationFailed):
-            return not_let_in(cause, where)
+            return login_refused(cause, where)
     reasons = {str(host): reason(cause) for host, cause in nodes.items()}
     causes = shortened([f"{host}: {why}" for host, why in sorted(reasons.items())])
     for words, (kind, advice) in TLS.items():
         if reasons and all(words in why for why in reasons.values()):
             return kind(f"{where}: {advice} ({causes})")
     return StoreUnavailableError(
-        f"{where}: no node could be used ({causes}); check hosts and port, that a node runs there, "
-        "and where the cluster encrypts, ssl_context"
+        f"{where}: no node could be used ({causes}); check hosts and port, and that a node runs "
+        "there; pass ssl_context if the cluster uses TLS"
     )
 
 
-def not_let_in(error: Exception, where: str) -> StoreAccessError:
+def login_refused(error: Exception, where: str) -> StoreAccessError:
     """Return the error for a refused login."""
     return StoreAccessError(
         f"{where}: the user and password were refused, or are missing ({text_of(error)}); give "
@@ -134,9 +134,9 @@ def mapped(error: Exception, where: str) -> CheckpointStoreError:
         )
     if isinstance(error, Unavailable):
         return StoreUnavailableError(
-            f"{where}: too few of its copies are up: {error.alive_replicas} of the "
-            f"{error.required_replicas} that are needed; see to the nodes, or give the keyspace no "
-            f"more copies than the datacenter has nodes ({message})"
+            f"{where}: too few replicas are up: {error.alive_replicas} of the "
+            f"{error.required_replicas} that are needed; start the nodes, or set the keyspace's "
+            f"replication factor to at most the number of nodes in the datacenter ({message})"
         )
     text = f"{where}: {message} ({type(error).__name__})"
     if isinstance(error, UNKNOWN_OUTCOME) or getattr(error, "code", None) == CAS_WRITE_UNKNOWN:

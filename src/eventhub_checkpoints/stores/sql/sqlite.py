@@ -115,8 +115,8 @@ class Sqlite(Dialect):
         """Refuse an in-memory database: each connection would have its own rows."""
         if not url.database or ":memory:" in url.database or url.query.get("mode") == "memory":
             raise ConfigurationError(
-                "the SQL store keeps rows in a file, sqlite:///FILE; memory: is the store for "
-                "memory"
+                "an SQLite URL must name a file, sqlite:///FILE; to keep rows in memory, use the "
+                "URL memory:"
             )
 
     def require_database(self, url: URL, shown: str) -> None:

@@ -80,9 +80,9 @@ def test_ids_of_unsettled_deliveries_are_kept_until_they_are_cleared(link):
 def test_a_delivery_in_parts_is_whole_with_other_frames_in_between(link):
     one, two, three = frames_of(payload(1, b"x" * 90), 0, parts=3)
     assert link.feed(one + EMPTY_FRAME + two + FLOW) == [FLOW]
-    assert (link.rows, link.is_between) == (0, False)
+    assert (link.rows, link.is_at_boundary) == (0, False)
     assert link.feed(three) == []
-    assert (link.take().bodies, link.is_between) == ([b"x" * 90], True)
+    assert (link.take().bodies, link.is_at_boundary) == ([b"x" * 90], True)
 
 
 def test_a_known_template_that_arrives_inside_of_a_delivery_is_a_part_of_it(link):
@@ -101,7 +101,7 @@ def test_a_known_template_that_arrives_inside_of_a_delivery_is_a_part_of_it(link
 def test_an_aborted_delivery_is_not_a_row(link):
     begun = frames_of(payload(1), 0, parts=2)[0]
     link.feed(begun + frames_of(b"", 0, aborted=True)[0])
-    assert (link.rows, link.deliveries, link.is_between) == (0, 1, True)
+    assert (link.rows, link.deliveries, link.is_at_boundary) == (0, 1, True)
     assert only(link, frames_of(payload(2), 1)).numbers == [2]
 
 

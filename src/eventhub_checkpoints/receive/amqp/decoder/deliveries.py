@@ -77,7 +77,7 @@ class Deliveries:
         return self._templates.heads_only
 
     @property
-    def is_between(self) -> bool:
+    def is_at_boundary(self) -> bool:
         """Return whether no part of a frame or delivery is buffered."""
         return not self._rest and not self._assembly.has_started
 
@@ -112,7 +112,7 @@ class Deliveries:
         return columns
 
     def _walk(self, data: bytes) -> list[bytes]:
-        """Read all whole frames and keep the rest; return the frames of others."""
+        """Read all whole frames and keep the rest; return those of other kinds or links."""
         others: list[bytes] = []
         at = 0
         while True:
@@ -133,8 +133,8 @@ class Deliveries:
         """Match frames against known templates; return the offset of the first that fits none."""
         begin, stop, limit = at, len(data) - 8, self._limit
         find, order = self._templates.find, self._pending.order
-        known = len(order)
-        again: Match | None = None
+        first_new = len(order)
+        match_again: Match | None = None
         latest: Buffer = self._pending.generic
         contents: list[bytes] = []
         while at <= stop:
@@ -142,39 +142,40 @@ class Deliveries:
             end = at + size
             if size > limit or end > stop + 8:
                 break
-            match = None if again is None else again(data, at, end)
+            match = None if match_again is None else match_again(data, at, end)
             if match is not None:
                 contents += match.groups()
             else:
-                other = find(data, at, end)
-                if other is None:
+                matcher = find(data, at, end)
+                if matcher is None:
                     break
                 # In a run of frames of one template, a frame costs one match.
-                again = other.match if other is latest and other.is_whole else None
-                latest, contents = other, other.contents
+                is_run = matcher is latest and matcher.is_whole
+                match_again = matcher.match if is_run else None
+                latest, contents = matcher, matcher.contents
             order.append(latest)
             at = end
-        if len(order) > known:
-            self._check(data, begin, known)
+        if len(order) > first_new:
+            self._check(data, begin, first_new)
         return at
 
-    def _check(self, data: bytes, at: int, known: int) -> None:
-        """Verify the rows from `known` on, whose frames lie one after another from `at` on."""
-        matchers = self._pending.matchers(known)
-        self.transfers += self.rows - known
-        self.deliveries += self.rows - known
+    def _check(self, data: bytes, at: int, first_new: int) -> None:
+        """Verify the rows from `first_new` on, whose frames lie one after another from `at` on."""
+        matchers = self._pending.matchers(first_new)
+        self.transfers += self.rows - first_new
+        self.deliveries += self.rows - first_new
         self.last_delivery_id = self._pending.last_delivery_id()
         if self._templates.has_unsettled:
             unsettled = [matcher for matcher in matchers if not matcher.template.settled]
             ids = (matcher.delivery_ids(matcher.checked) for matcher in unsettled)
             self.unsettled += sorted(chain.from_iterable(ids))
         try:
-            self._repair(matchers, data, at, known)
+            self._repair(matchers, data, at, first_new)
         finally:
             self.size += sum(matcher.check() for matcher in matchers)
 
     def _repair(self, matchers: list[Matcher], data: bytes, at: int, row: int) -> None:
-        """Read the rows whose sizes are wrong without a template."""
+        """Read again, without a template, the rows that a template has misread."""
         for misread in self._pending.misread(matchers):
             while row < misread:
                 at += _size_at(data, at)[0]

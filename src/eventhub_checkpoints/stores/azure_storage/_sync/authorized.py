@@ -30,9 +30,9 @@ class AuthorizedConnections:
         self._connections = PerProcessClient(connect)
         self._tokens = TokenCache()
 
-    def begin_anew(self) -> None:
+    def reset(self) -> None:
         """Create new connections."""
-        self._connections.begin_anew()
+        self._connections.reset()
 
     def send(self, request: Request) -> Response | Refusal:
         """Send a request once, within the time that the current call has left.

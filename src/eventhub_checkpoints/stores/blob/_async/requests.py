@@ -127,11 +127,11 @@ class BlobRequests:
             raise self.failure(answer)
         return answer
 
-    def begin_anew(self) -> None:
+    def reset(self) -> None:
         """Create new connections."""
         for transport in (self._rest, self._driver):
             if transport is not None:
-                transport.begin_anew()
+                transport.reset()
 
     async def close(self) -> None:
         """Close the connections that were created here."""

@@ -133,9 +133,9 @@ class DriverTransport:
         date = dates[-1] if dates else None
         return Page([*map(as_blob, blobs)], prefixes, pages.continuation_token or "", date)
 
-    def begin_anew(self) -> None:
+    def reset(self) -> None:
         """Create a new client."""
-        self._client.begin_anew()
+        self._client.reset()
         self._blobs = {}
 
     def close(self) -> None:

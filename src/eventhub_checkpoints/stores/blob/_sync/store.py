@@ -210,7 +210,7 @@ class BlobCheckpointStore(FullCheckpointStore):
             opened.close()
 
     def drop_connections(self) -> None:
-        self._requests.begin_anew()
+        self._requests.reset()
 
     def identity(self, scope: Scope) -> Scope:
         return scope.folded if self._name_case == "lower" else scope

@@ -99,9 +99,9 @@ class RedisRequests:
         """Return the client of this process and event loop."""
         return self._client.now
 
-    def begin_anew(self) -> None:
+    def reset(self) -> None:
         """Create a new client, unless the caller passed a ready one."""
-        self._client.begin_anew()
+        self._client.reset()
 
     async def close(self) -> None:
         """Do nothing: a ready client is closed by its owner."""
@@ -337,7 +337,7 @@ class RedisCheckpointStore(FullCheckpointStore):
         await self._requests.close()
 
     def drop_connections(self) -> None:
-        self._requests.begin_anew()
+        self._requests.reset()
 
     def map_error(self, error: Exception) -> errors.CheckpointStoreError:
         return self._requests.map_error(error)

@@ -30,7 +30,7 @@ class Login(CredentialProvider):
             answer = await answer if isawaitable(answer) else answer
             return login(self._username, password_of(answer))
         except Exception as error:
-            raise CredentialError("there is no credential for a connection") from error
+            raise CredentialError("credential returned no secret for a new connection") from error
 
 
 def pooled(url: str, seconds: float, **options: Any) -> BlockingConnectionPool:
@@ -52,5 +52,5 @@ def pooled(url: str, seconds: float, **options: Any) -> BlockingConnectionPool:
 
 
 def is_unbounded(client: object) -> bool:
-    """Return False: the event loop cancels a client without a timeout, too."""
+    """Return False: the event loop cancels the calls of a client that has no timeout."""
     return False
