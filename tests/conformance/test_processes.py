@@ -148,7 +148,10 @@ def test_a_process_that_hangs_in_the_race_fails_the_check_and_is_killed(
 @pytest.mark.parametrize(
     ("kind", "reason"),
     [
-        (stores_in_processes.DiesInTheRace, "a process ended with exit code 7"),
+        (
+            stores_in_processes.DiesInTheRace,
+            "a process ended with exit code 7 instead of answering",
+        ),
         (stores_in_processes.FailsInTheRace, "OSError: the backend is away"),
     ],
 )

@@ -322,5 +322,5 @@ def test_an_impossible_option_is_refused(stage: Any, option: dict[str, Any]) -> 
 
 
 def test_reopening_needs_a_store_of_this_package(stage: Any) -> None:
-    with pytest.raises(ConfigurationError, match="not one of this package"):
+    with pytest.raises(ConfigurationError, match="needs a client with a store of this package"):
         stage.checkpointer(stage.foreign_store(), on_stall="reopen")

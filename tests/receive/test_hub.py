@@ -93,7 +93,7 @@ def test_a_hub_that_says_nothing_is_given_up_in_time(ask, silent):
 def test_a_hub_without_time_for_a_further_attempt_is_not_waited_for(monkeypatch):
     monkeypatch.setattr(outage, "pause", lambda *_: None)
     address = HubAddress.from_connection_string(NOWHERE)
-    with pytest.raises(HubUnavailableError, match=r"orders' .* cannot be reached.* refused"):
+    with pytest.raises(HubUnavailableError, match=r"orders' cannot be reached.* refused"):
         list_partitions(address, timeout=LIMIT)
 
 
@@ -111,7 +111,7 @@ def test_a_hub_that_the_namespace_lacks_is_named(hub):
 def test_a_namespace_that_cannot_be_reached_is_named_with_the_hub():
     nowhere = HubAddress.from_connection_string(NOWHERE, retry_total=0)
     with pytest.raises(
-        HubUnavailableError, match=r"^127\.0\.0\.1:1, where event hub 'orders' .* refused"
+        HubUnavailableError, match=r"^127\.0\.0\.1:1 with event hub 'orders' .* refused"
     ) as caught:
         list_partitions(nowhere)
     assert "SharedAccessKey" not in str(caught.value)

@@ -44,5 +44,5 @@ def test_an_event_above_the_size_of_a_batch_goes_alone():
 
 def test_an_event_above_the_hubs_limit_is_refused_with_its_row():
     check_sizes([b"x", b"x" * 20], 20)
-    with pytest.raises(ConfigurationError, match=r"row 1 .* 21 bytes .* larger than the 20 bytes"):
+    with pytest.raises(ConfigurationError, match=r"row 1 .* 21 bytes .* at most 20 bytes"):
         check_sizes([b"x", b"x" * 21, b"x" * 22], 20)

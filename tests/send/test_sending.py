@@ -179,7 +179,7 @@ def test_an_error_says_how_much_was_sent(hub, address, rows, stored):
         yield rows(["x" * 900_000] * 20, partitionId=["0"] * 20)
         yield rows(["x" * 1_100_000])
 
-    sentence = r"row 0 of a batch, an event of .* larger than the 1,048,576 bytes"
+    sentence = r"row 0 of a batch is an event of .* at most 1,048,576 bytes"
     with pytest.raises(ConfigurationError, match=sentence) as refused:
         send_batches(address, batches())
     assert "events were sent before and are in the hub" in str(refused.value)

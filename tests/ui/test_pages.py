@@ -330,7 +330,7 @@ def test_a_form_of_another_shape_is_refused(operator: Visitor, site: Site, numbe
     fields = hidden_fields(operator.text(f"{path}?to=earliest"))
     answer = operator.client.post(path, data={**fields, "numbers": numbers})
     assert answer.status_code == 409
-    assert "not that of a preview" in answer.text
+    assert "must have the positions of a preview" in answer.text
 
 
 @pytest.fixture

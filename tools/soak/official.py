@@ -56,7 +56,7 @@ def resident() -> int:
 
 def tags_kept() -> int:
     """Return the number of delivery tags that the client's links have."""
-    # Not isinstance, which asks an object: a weak reference may have lost its own.
+    # Not isinstance: it fails on a weak proxy whose object no longer exists.
     links = [each for each in gc.get_objects() if type(each) in (ReceiverLink, AioReceiverLink)]
     return sum(len(getattr(link, TAGS)) for link in links)
 

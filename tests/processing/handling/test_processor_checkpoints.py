@@ -190,7 +190,7 @@ def test_only_events_in_the_hands_of_the_handler_can_be_left_behind(site: Any, w
     run.deeds.steps["process_events"] = steps
     run.call("start")
     wait(lambda: site.row(store) == 1)
-    with pytest.raises(InvalidRecordError, match="expected the number of an event that was passed"):
+    with pytest.raises(InvalidRecordError, match="expected an event of the running call"):
         run.deeds.made[0].checkpoints.track(kept[0])
 
 

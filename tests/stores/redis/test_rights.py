@@ -187,7 +187,7 @@ def test_a_credential_that_fails_is_told_without_its_words(opener, place) -> Non
         raise RuntimeError(f"the vault said {PASSWORD}")
 
     client = opener(place.url, credential=broken, operation_timeout=0.4)
-    failed = says(client.list_ownership, StoreUnavailableError, "no credential for a connection")
+    failed = says(client.list_ownership, StoreUnavailableError, "no secret for a new connection")
     assert PASSWORD not in str(failed)
 
 

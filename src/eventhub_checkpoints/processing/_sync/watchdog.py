@@ -74,8 +74,8 @@ def store_that_reopens(store: CheckpointStore) -> Any:
             return layer
     raise ConfigurationError(
         "on_stall='reopen' needs a client with a store of this package, because other stores "
-        "cannot have the client open a partition again; use such a store, or pass a callable that "
-        "makes the client to EventProcessor"
+        "cannot have the client open a partition again; use such a store, or pass EventProcessor "
+        "a callable that makes the client"
     )
 
 

@@ -32,7 +32,7 @@ class Login(CredentialProvider):
         try:
             return login(self._username, at_once(self._source()))
         except Exception as error:
-            raise CredentialError("there is no credential for a connection") from error
+            raise CredentialError("credential returned no secret for a new connection") from error
 
 
 def bounded(kind: type[Connection]) -> type[Connection]:
