@@ -7,10 +7,13 @@ from eventhub_checkpoints.errors import ConfigurationError
 
 
 def layers(store: object) -> Iterator[Any]:
-    """Yield a store, the store that it wraps, and so on."""
+    """Yield a store, the store that it wraps, and so on.
+
+    A store with hooks wraps none, whatever its author has in its attribute `store`.
+    """
     while store is not None:
         yield store
-        store = getattr(store, "store", None)
+        store = None if hasattr(store, "try_claim") else getattr(store, "store", None)
 
 
 def innermost(store: object) -> Any:

@@ -23,7 +23,7 @@ from eventhub_checkpoints._shared.per_process import PerProcess
 from eventhub_checkpoints._shared.settings import Settings
 from eventhub_checkpoints.errors import CheckpointStoreError, StoreError, StoreUnavailableError
 from eventhub_checkpoints.records import Checkpoint, Proposal
-from eventhub_checkpoints.stores._async.hooks import Hooks, log
+from eventhub_checkpoints.stores._async.hooks import RESULTS, Hooks, log
 from eventhub_checkpoints.stores.connections import shows_secret
 from eventhub_checkpoints.stores.partition_state import PartitionState, PartitionStates
 
@@ -184,6 +184,8 @@ class HookRunner:
                     async with compat.attempt(limit):
                         answer = await hook(*args)
                     self._is_unreachable = False
+                    if (name := getattr(hook, "__name__", "")) in RESULTS:
+                        self.check_result(name, answer)
                     return answer
                 except Exception as error:
                     latest = self.mapped(error)
@@ -201,6 +203,15 @@ class HookRunner:
                 raise failure
             await compat.sleep(wait)
             attempts += 1
+
+    def check_result(self, name: str, result: object) -> None:
+        """Raise `StoreError` if a hook of this name has returned an object of another type."""
+        if not isinstance(result, RESULTS[name]):
+            expected = " or ".join(kind.__name__ for kind in RESULTS[name])
+            raise StoreError(
+                f"{type(self.backend).__name__}.{name} returned {type(result).__name__}; "
+                f"expected {expected}"
+            )
 
     async def request(self, hook: Callable[..., Awaitable[T]], *args: object) -> T:
         """Call a hook of an open backend, and repeat it while its outcome is unknown."""

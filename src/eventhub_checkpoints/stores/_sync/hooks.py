@@ -26,6 +26,14 @@ from eventhub_checkpoints.stores.hook_results import (
 
 log = logging.getLogger("eventhub_checkpoints")
 Answer = Won | Lost | Exception
+RESULTS: Mapping[str, tuple[type, ...]] = {
+    "read_ownerships": (Listing,),
+    "try_claim": (Won, Lost),
+    "try_claims": (Won, Lost, Exception),
+    "read_checkpoints": (Listing,),
+    "write_checkpoint": (Written, Conflict),
+}
+"""What hooks return, `try_claims` for each proposal. Another object would pass for a lost claim."""
 
 
 class Hooks(ABC):
