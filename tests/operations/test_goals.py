@@ -122,8 +122,8 @@ def test_a_command_plans_for_its_group_what_its_interrupted_attempt_began_from(
     monkeypatch.setattr(reset, "plan_reset", plan_reset)
     change: Any = Change()
     assert reset.plan_change(change, "latest", HUB, ["0"], **named) == []
-    hub = replace(HUB, consumer_group=named.pop("through", "billing"))
     options = {"missing": "earliest", "timeout": reset.OPERATION_TIMEOUT, **named}
+    hub = replace(HUB, consumer_group=options.pop("through", "billing"))
     assert planned == [(("latest", IDLE, hub, ["0"]), {"before": change.before, **options})]
     assert change.is_refused
 
