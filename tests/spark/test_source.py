@@ -180,7 +180,7 @@ def test_a_connection_string_stays_in_the_drivers_environment(spark):
         spark.read.format("eventhubs").option("connectionString", "env:NO_SUCH_VARIABLE").load()
     found = "env:HUB_SECRET_FOR_SOURCE"
     options = {"connectionString": found, "operationTimeout": "0.5"}
-    with pytest.raises(AnalysisException, match=r"in\.the\.environment, where event hub .Orders."):
+    with pytest.raises(AnalysisException, match=r"in\.the\.environment with event hub .Orders."):
         spark.read.format("eventhubs").options(**options).load().collect()
 
 

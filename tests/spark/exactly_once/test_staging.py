@@ -103,7 +103,7 @@ def test_rows_that_are_gone_are_written_again(results, batch, staged, caplog):
     sink(batch(p0=(0, 50)), 0)
     assert results.are(p0=50)
     assert len(taken) == 2
-    assert "holds 49 of 50 rows that executors have written" in caplog.text
+    assert "holds only 49 of the 50 rows that executors have written" in caplog.text
 
 
 def test_every_type_that_a_table_has_comes_through(results, spark, staged):
