@@ -429,7 +429,7 @@ class Clock:
         for _ in range(round(limits * 5)):
             self._now += LIMIT / 5
             self.look()
-            eventually(lambda: not watchdog._questions)
+            eventually(lambda: not watchdog._queries)
 
     def jump(self, seconds: float) -> None:
         """Let time pass at once, whatever is under way."""

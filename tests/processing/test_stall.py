@@ -41,7 +41,7 @@ class Looks:
     def look(self, snapshot: Snapshot) -> Stall | None:
         stall = self.watch.look(snapshot, self._silent_since, self.now)
         self.found.append(stall and stall.where)
-        if self.watch.question_due(self.now) is not None:
+        if self.watch.query_due(self.now) is not None:
             self.watch.asked(self.now)
             self.asked.append(self.now)
             if self.newest is None:
@@ -240,7 +240,7 @@ def test_a_stall_may_be_attributed_to_another_place(is_busy: bool) -> None:
 def test_before_the_first_look_nothing_is_known_and_nobody_is_asked() -> None:
     watch = PartitionWatch("0", LIMIT)
     assert (watch.arrivals, watch.is_behind, watch.stall) == (0, False, None)
-    assert watch.question_due(1e9) is None
+    assert watch.query_due(1e9) is None
 
 
 def test_looks_are_counted_at_which_more_has_arrived() -> None:
@@ -254,11 +254,11 @@ def test_looks_are_counted_at_which_more_has_arrived() -> None:
 def test_the_hub_is_asked_half_the_time_after_the_last_event_and_after_each_question() -> None:
     watch = PartitionWatch("0", LIMIT)
     watch.look(WORKING, None, 0.0)
-    assert watch.question_due(LIMIT / 2 - 1) is None
-    assert watch.question_due(LIMIT / 2) == LIMIT / 2
+    assert watch.query_due(LIMIT / 2 - 1) is None
+    assert watch.query_due(LIMIT / 2) == LIMIT / 2
     watch.asked(60.0)
-    assert watch.question_due(109.0) is None
-    assert watch.question_due(111.0) == 110.0
+    assert watch.query_due(109.0) is None
+    assert watch.query_due(111.0) == 110.0
 
 
 def test_a_partition_is_behind_as_long_as_the_hub_has_more() -> None:

@@ -284,6 +284,7 @@ def test_the_first_retained_event_is_stored_as_the_start_of_the_stream(
         ("to=duration&value=2", "expected a duration"),
         ("to=earliest&partitions=9", "has no partition"),
         ("to=earliest&partitions=x", "partition"),
+        ("to=earliest&partitions=0+1", "expected decimal numbers"),
         ("to=shift&value=1&partitions=3", "has no checkpoint"),
     ],
 )

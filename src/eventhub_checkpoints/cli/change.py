@@ -14,7 +14,7 @@ from eventhub_checkpoints.cli.records import RecordFiles
 from eventhub_checkpoints.cli.target import Target
 from eventhub_checkpoints.operations.change import HOLD, GroupActiveError
 from eventhub_checkpoints.operations.recorded_change import Command, Outcome
-from eventhub_checkpoints.receive.position import checked_partitions
+from eventhub_checkpoints.receive.position import parse_partitions
 from eventhub_checkpoints.registry import shown
 
 REFUSED = 4
@@ -53,7 +53,7 @@ def exit_if_active() -> Iterator[None]:
 
 def partition_list(text: str | None) -> list[str]:
     """Return the value of `--partitions`; empty if it was not passed."""
-    return [] if text is None else checked_partitions([id_.strip() for id_ in text.split(",")])
+    return [] if text is None else parse_partitions(text)
 
 
 def command_line(name: str, **options: Any) -> str:

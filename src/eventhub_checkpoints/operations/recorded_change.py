@@ -120,7 +120,8 @@ class GroupChange:
         """Refuse a group with live members, unless the command takes their partitions.
 
         Args:
-            own: beginning of owner ids that do not count, beside those of the interrupted attempt.
+            own: beginning of owner ids that do not count. Where the command continues an
+                interrupted attempt, the ids of that attempt take its place.
             way_out: what the operator can do.
 
         Raises:

@@ -14,27 +14,27 @@ class Source(Protocol):
 
     @property
     def client(self) -> Any:
-        """Client that can ask the hub about the partition; None: it is not known, or gone."""
+        """Return the client that can query the hub about it; None: it is not known, or gone."""
 
     @property
     def reached(self) -> int | None:
-        """Sequence number of the last event that was delivered, if it is known."""
+        """Return the sequence number of the last event that was delivered, if it is known."""
 
     @property
     def newest(self) -> int | None:
-        """Sequence number of the last event of the hub that the source knows of."""
+        """Return the sequence number of the last event of the hub that the source knows of."""
 
     @property
     def attempt(self) -> LinkAttempt | None:
-        """Attempt to open the link; None: the link is open, or that is not known."""
+        """Return the attempt to open the link; None: the link is open, or that is not known."""
 
     @property
     def is_lost(self) -> bool:
-        """Whether the task or thread that receives has ended, and the partition was not closed."""
+        """Return whether the task or thread that receives has ended without closing it."""
 
     @property
     def is_drained(self) -> bool:
-        """Whether it was closed, and only waits for handlers."""
+        """Return whether it was closed, and only waits for handlers."""
 
     def handler(self) -> str | None:
-        """Return where the handler is that runs with its events; None: none runs."""
+        """Return the line that a handler of its events has reached; None: no handler runs."""

@@ -135,7 +135,7 @@ class PartitionWatch:
 
         Args:
             snapshot: what is known of the partition.
-            silent_since: since when the hub has answered no question; None: it answers.
+            silent_since: since when the hub has answered no query; None: it answers.
             now: seconds of a monotonic clock.
         """
         self.arrivals += snapshot.arrived != self._last_arrived
@@ -192,11 +192,11 @@ class PartitionWatch:
             reason = "no event arrives, and the hub answers no question"
             if self._record("hub", since, now, reason, SHORTEST_SILENCE):
                 return
-        # Also while a question is under way: what is known of the link is not over then.
+        # Also while a query is under way: what is known of the link is not over then.
         self._judge_opening(attached, idle_since, now)
 
     def _judge_opening(self, since: float, idle_since: float, now: float) -> None:
-        """Judge a link that the client does not get open, while the hub answers questions."""
+        """Judge a link that the client does not get open, while the hub answers queries."""
         self.stall = None
         if self._attempt is None or self._refusals < REFUSED_IN_A_ROW or self._answered_at < since:
             return
@@ -226,7 +226,7 @@ class PartitionWatch:
         """Drop the stall: the partition only waits for others."""
         self.stall = None
 
-    def question_due(self, now: float) -> float | None:
+    def query_due(self, now: float) -> float | None:
         """Return since when the hub should be asked about the partition; None: it should not."""
         if self._idle_since is None:
             return None

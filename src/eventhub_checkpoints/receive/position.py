@@ -202,6 +202,11 @@ def checked_partitions(partition_ids: Iterable[str | int]) -> list[str]:
     return sorted(texts, key=int)
 
 
+def parse_partitions(text: str) -> list[str]:
+    """Return the partition ids in a text, separated by commas; see `checked_partitions`."""
+    return checked_partitions([partition_id.strip() for partition_id in text.split(",")])
+
+
 def is_utc(value: object) -> bool:
     """Return whether this is a time in UTC, the only zone in which positions are written."""
     return isinstance(value, datetime) and value.utcoffset() == timedelta(0)

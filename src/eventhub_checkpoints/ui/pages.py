@@ -34,13 +34,13 @@ from eventhub_checkpoints.operations.peek import PeekedEvent, peek
 from eventhub_checkpoints.operations.preview import Preview, preview, store_previewed
 from eventhub_checkpoints.operations.recorded_change import Command
 from eventhub_checkpoints.operations.reset import goal_of
-from eventhub_checkpoints.receive.position import EventPosition, is_digits
+from eventhub_checkpoints.receive.position import EventPosition, is_digits, parse_partitions
 from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.ui.access import AccessMiddleware, Tokens, is_own_form
 from eventhub_checkpoints.ui.board import Board, Boards, Lane, Order
 from eventhub_checkpoints.ui.events import EVENTS, MOST_PROPERTIES, Start, content, line, start_of
 from eventhub_checkpoints.ui.readings import Readings
-from eventhub_checkpoints.ui.rewind import GOALS, numbers_of, partitions_of
+from eventhub_checkpoints.ui.rewind import GOALS, numbers_of
 from eventhub_checkpoints.ui.trend import HEIGHT, WIDTH
 
 log = logging.getLogger(__name__)
@@ -234,12 +234,13 @@ class Pages:
         polled = self._find(request)
         fields = dict(request.query_params)
         planned, error = None, ""
+        partitions = fields.get("partitions", "").strip()
         if "to" in fields:
             planned, error = await self._read(
                 lambda: preview(
                     polled,
                     goal_of(fields["to"], fields.get("value", "").strip()),
-                    partitions_of(fields.get("partitions", "")),
+                    parse_partitions(partitions) if partitions else (),
                 )
             )
         return self._rewind_page(request, polled, fields, planned=planned, error=error)

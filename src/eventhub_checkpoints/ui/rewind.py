@@ -2,7 +2,7 @@
 
 from eventhub_checkpoints._shared.foreign_json import parse_json
 from eventhub_checkpoints.errors import ConfigurationError
-from eventhub_checkpoints.receive.position import checked_partitions, is_partition_id
+from eventhub_checkpoints.receive.position import is_partition_id
 
 GOALS = {
     "earliest": "the first retained event",
@@ -13,16 +13,6 @@ GOALS = {
     "duration": "a duration before now (such as 2h or P1DT2H)",
 }
 """Goals of the form, and their descriptions."""
-
-
-def partitions_of(text: str) -> list[str]:
-    """Return the partitions of a field, separated by commas; none for all.
-
-    Raises:
-        ConfigurationError: one of them is no partition id.
-    """
-    names = text.replace(" ", "")
-    return checked_partitions(names.split(",")) if names else []
 
 
 def numbers_of(text: str) -> dict[str, int]:

@@ -159,16 +159,14 @@ def no_such_partition(snapshot: GroupSnapshot, _limits: Limits) -> Iterator[Find
     if snapshot.group is None or snapshot.properties is None:
         return
     missing = in_order(set(snapshot.group.partition_ids) - snapshot.properties.keys())
-    if missing:
-        yield Finding(
-            "no_such_partition",
-            Severity.ERROR if snapshot.group.has_live_owner(missing) else Severity.WARNING,
-            f"{partitions(missing)} with rows that the hub does not have: {some(missing)}",
-            "ehcp doctor --fix --execute deletes their rows"
-            if not snapshot.group.has_live_owner(missing)
-            else "stop their consumers: they read another hub with this store",
-            missing,
-        )
+    if not missing:
+        return
+    severity, remedy = Severity.WARNING, "ehcp doctor --fix --execute deletes their rows"
+    if snapshot.group.has_live_owner(missing):
+        severity = Severity.ERROR
+        remedy = "stop their consumers: they read another hub with this store"
+    evidence = f"{partitions(missing)} with rows that the hub does not have: {some(missing)}"
+    yield Finding("no_such_partition", severity, evidence, remedy, missing)
 
 
 def incomplete_records(snapshot: GroupSnapshot, _limits: Limits) -> Iterator[Finding]:

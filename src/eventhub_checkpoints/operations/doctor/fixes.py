@@ -113,7 +113,8 @@ def carry_out(
         ConfigurationError: the store cannot delete.
         CheckpointStoreError: the store or the hub failed; nothing was changed.
     """
-    id_, scope = fix.partition_id, snapshot.scope
+    assert snapshot.group is not None, "a fix is planned for the rows of a group"
+    id_, scope, group = fix.partition_id, snapshot.scope, snapshot.group
     if fix.action is Action.DELETE:
         if not isinstance(store, Deletes):
             raise ConfigurationError(
@@ -123,13 +124,10 @@ def carry_out(
         count = store.delete_partition(*scope, id_)
         return f"partition {id_}: {counted(count, 'row')} deleted ({fix.before})"
     if fix.action is Action.RELEASE:
-        assert snapshot.group is not None, "a fix is planned for the rows of a group"
-        if not release(store, [snapshot.group.ownerships[id_].row]):
+        if not release(store, [group.ownerships[id_].row]):
             return f"partition {id_}: nothing released, another consumer has claimed it"
         return f"partition {id_}: released ({fix.before})"
-    assert snapshot.group is not None
-    row = snapshot.group.checkpoints[id_]
-    number: int = row["sequence_number"]
+    number: int = group.checkpoints[id_]["sequence_number"]
     that_event = OffsetRange(id_, number, number + 1)
     events = through_some_group(hub, through, lambda each: read_events(each, that_event, timeout))
     offset = events[0].offset if events else None

@@ -159,6 +159,11 @@ class ClientCallbacks:
     def _partition(self, partition_id: str) -> ClientPartition:
         return self._partitions.setdefault(partition_id, ClientPartition())
 
+    def _open_handler(self, partition_id: str) -> PartitionHandler | None:
+        """Return the handler of a partition; None if that is not open."""
+        partition = self._partitions.get(partition_id)
+        return None if partition is None else partition.handler
+
     def _handlers(self) -> list[PartitionHandler]:
         """Return the handlers of all open partitions."""
         handlers = [partition.handler for partition in list(self._partitions.values())]
@@ -166,7 +171,7 @@ class ClientCallbacks:
 
     def reached(self, partition_id: str) -> int | None:
         """Return the number of the last event received, or after which it started, if known."""
-        handler = self._partition(partition_id).handler
+        handler = self._open_handler(partition_id)
         if handler is None:
             return None
         shown = self.choice.last_shown(partition_id)
@@ -474,7 +479,7 @@ class ClientCallbacks:
                 error = explained
             self.report(None, error)
             return
-        handler = self._partition(context.partition_id).handler
+        handler = self._open_handler(context.partition_id)
         problem = refused_position(error)
         if problem is not None:
             has_moved = handler is not None and handler.has_begun

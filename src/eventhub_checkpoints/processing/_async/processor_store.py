@@ -33,7 +33,7 @@ class ClientRun(ClientState, Protocol):
 
     @property
     def is_stopping(self) -> bool:
-        """Whether nothing more is claimed: a sync client still balances its load when closed."""
+        """Return whether nothing more is claimed; a sync client that is closed still tries."""
 
     async def wait_closed(self) -> None:
         """Wait until no partition is being closed."""
@@ -100,7 +100,7 @@ class ProcessorStore(CheckpointStore):
 
     @property
     def trying(self) -> frozenset[tuple[str, float]]:
-        """Names and times of calls of the store below since which it has not answered."""
+        """Return the names and times of calls since which the store below has not answered."""
         return frozenset(self._failing.copy().items())
 
     def reopen(self, partition_id: str) -> None:

@@ -45,7 +45,7 @@ class ClientState(Protocol):
 
     @property
     def open_partitions(self) -> set[str]:
-        """Partitions that are open or being closed."""
+        """Return the partitions that are open or being closed."""
 
     def reached(self, partition_id: str) -> int | None:
         """Return the number of the last event received, or after which it started, if known."""

@@ -149,7 +149,7 @@ class Watchdog:
         self._watches: dict[Hashable, PartitionWatch] = {}
         self._arrivals_before: dict[Hashable, dict[Hashable, int]] = {}
         self._reopenings: dict[Hashable, Reopenings] = {}
-        self._questions: dict[object, float] = {}
+        self._queries: dict[object, float] = {}
         self._silent_since: float | None = None
         self.stalls: list[Stall] = []
 
@@ -294,7 +294,7 @@ class Watchdog:
 
     def _unanswered_since(self) -> float | None:
         """Return since when the hub answers no query; None: it answers, or was not queried."""
-        began = [*self._questions.values()]
+        began = [*self._queries.values()]
         if self._silent_since is not None:
             began.append(self._silent_since)
         return min(began, default=None)
@@ -302,40 +302,40 @@ class Watchdog:
     def _ask(self, watched: list[WatchedPartition], now: float) -> None:
         """Query the hub about the partition that has waited longest: one query at a time."""
         assert self._limit is not None
-        for question, began in list(self._questions.items()):
+        for query, began in list(self._queries.items()):
             if now - began >= QUERY_LOST_AFTER * self._limit:
                 self._silent_since = self._unanswered_since()
-                self._questions.pop(question, None)
+                self._queries.pop(query, None)
         # A query that hangs may never end, although the hub answers others, so others are sent.
         late = ASKING * self._limit
-        hanging = [began for began in self._questions.values() if now - began >= late]
-        if len(self._questions) > len(hanging) or len(hanging) >= MAX_HANGING_QUERIES:
+        hanging = [began for began in self._queries.values() if now - began >= late]
+        if len(self._queries) > len(hanging) or len(hanging) >= MAX_HANGING_QUERIES:
             return
         waiting: list[tuple[float, WatchedPartition]] = []
         for each in watched:
-            due = self._watches[each.key].question_due(now)
+            due = self._watches[each.key].query_due(now)
             if due is not None and each.client is not None:
                 waiting.append((due, each))
         if waiting:
             _, first = min(waiting, key=itemgetter(0))
             watch = self._watches[first.key]
             watch.asked(now)
-            question = object()
-            self._questions[question] = now
-            self._begin(self._question, question, first, watch)
+            query = object()
+            self._queries[query] = now
+            self._begin(self._query, query, first, watch)
 
-    def _question(self, question: object, each: WatchedPartition, watch: PartitionWatch) -> None:
+    def _query(self, query: object, each: WatchedPartition, watch: PartitionWatch) -> None:
         try:
-            # An aio client that is cancelled during the question leaks its connection.
-            query = each.client.get_partition_properties
-            watch.answered(to_the_end(query, each.partition_id, seconds=LAST_ANSWER))
+            # An aio client that is cancelled during the query leaks its connection.
+            read = each.client.get_partition_properties
+            watch.answered(to_the_end(read, each.partition_id, seconds=LAST_ANSWER))
         except Exception as error:
             log.debug("partition %s: the hub did not answer: %r", each.partition_id, error)
             if self._silent_since is None:
-                self._silent_since = self._questions.get(question)
+                self._silent_since = self._queries.get(query)
         else:
             self._silent_since = None
-            self._questions.clear()
+            self._queries.clear()
         finally:
-            self._questions.pop(question, None)
+            self._queries.pop(query, None)
             self._background.wake()

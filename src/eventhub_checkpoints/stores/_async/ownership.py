@@ -149,8 +149,9 @@ class Ownerships:
                 # Each has its own limit: cancelling all of them would lose track of those that won.
                 limit = runner.settings.max_concurrency
                 answers = await compat.for_each(self._try_one, pending, limit)
-            for answer in answers:
-                runner.check_result("try_claims", answer)
+            else:
+                for answer in answers:
+                    runner.check_result("try_claims", answer)
         except Exception as error:
             answers = [runner.mapped(error)] * len(pending)
         return {

@@ -256,11 +256,10 @@ class BlobCheckpointStore(FullCheckpointStore):
             answer = await self._requests.create(name, metadata)
         if isinstance(answer, str):
             return Written(answer)
-        if protocol.verdict(answer) is Verdict.BLOCKED:
+        verdict = protocol.verdict(answer)
+        if verdict is Verdict.BLOCKED:
             raise self._requests.failure(answer)
-        if protocol.verdict(answer) is Verdict.ABSENT:
-            return Conflict(None)
-        blob = await self._requests.read(name)
+        blob = None if verdict is Verdict.ABSENT else await self._requests.read(name)
         if blob is None:
             return Conflict(None)
         return Conflict(protocol.checkpoint_row(checkpoint.scope, checkpoint.partition_id, blob))

@@ -255,11 +255,10 @@ class BlobCheckpointStore(FullCheckpointStore):
             answer = self._requests.create(name, metadata)
         if isinstance(answer, str):
             return Written(answer)
-        if protocol.verdict(answer) is Verdict.BLOCKED:
+        verdict = protocol.verdict(answer)
+        if verdict is Verdict.BLOCKED:
             raise self._requests.failure(answer)
-        if protocol.verdict(answer) is Verdict.ABSENT:
-            return Conflict(None)
-        blob = self._requests.read(name)
+        blob = None if verdict is Verdict.ABSENT else self._requests.read(name)
         if blob is None:
             return Conflict(None)
         return Conflict(protocol.checkpoint_row(checkpoint.scope, checkpoint.partition_id, blob))
