@@ -3,7 +3,7 @@
 import pytest
 
 import campaigns
-import outages
+from outages.__main__ import main
 
 pytestmark = pytest.mark.long
 
@@ -17,5 +17,5 @@ def test_every_cell_is_as_documented(capsys: pytest.CaptureFixture[str]) -> None
     if not campaigns.IS_CAMPAIGN:
         seconds = str(LONGER_THAN_THE_CLIENT)
         words = ["--callers", *SHORT, "--faults", *FAULTS, "--seconds", seconds]
-    failed = outages.main(words)
+    failed = main(words)
     assert not failed, capsys.readouterr().out

@@ -12,7 +12,9 @@ import pytest
 
 from eventhub_checkpoints._shared import deadline
 from eventhub_checkpoints.errors import CheckpointStoreError
-from outages import HUB_CALLERS, PATIENT, Place, Result, opened
+from outages.hub_callers import HUB_CALLERS, PATIENT
+from outages.place import Place, opened
+from outages.result import Result
 from waiting import eventually
 
 CLIENTS_ATTEMPTS = 4
