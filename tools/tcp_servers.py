@@ -53,7 +53,7 @@ class TcpServer(ABC):
 
     def stop(self) -> None:
         """Break all connections and end the thread."""
-        self.down()
+        self._call(self._end())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
@@ -85,6 +85,15 @@ class TcpServer(ABC):
         for connection in (connections := [*self._connections]):
             connection.cancel()
         await asyncio.gather(*connections, return_exceptions=True)
+
+    async def _end(self) -> None:
+        await self._down()
+        # A connection that was accepted while the server closed has a task by now, and so may have
+        # what a connection has started that was cancelled twice.
+        while tasks := asyncio.all_tasks() - {asyncio.current_task()}:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         connection = asyncio.current_task()
