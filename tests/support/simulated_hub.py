@@ -52,6 +52,7 @@ class SimulatedLink:
         self._hub = receiver.hub
         self._next = first
         self.partition_id = receiver.partition_id
+        self.opened_at = time.monotonic()
         self.is_mute = receiver.hub.opens_mute
         self.error: Exception | None = None
         self.changed = asyncio.Event()
@@ -97,6 +98,9 @@ class SimulatedLink:
 
     async def close_async(self) -> None:
         self._hub.links.discard(self)
+        self._hub.history.append((time.monotonic(), "detached", self.partition_id))
+        if look := self._hub.keep_alive:
+            await asyncio.sleep(look - (time.monotonic() - self.opened_at) % look)
 
 
 class SimulatedReceiver(EventHubConsumer):
@@ -114,7 +118,10 @@ class SimulatedReceiver(EventHubConsumer):
         link = SimulatedLink(self, 0)
         self._handler = link  # type: ignore[assignment]
         link.begin(self._offset)
+        if self._owner_level is not None:
+            self.hub.disconnect(self.partition_id)
         self.hub.links.add(link)
+        self.hub.history.append((time.monotonic(), "attached", self.partition_id))
         self.running = True
 
     async def deliver(self, event: Message) -> None:
@@ -169,9 +176,12 @@ class SimulatedHub:
     Attributes:
         events: the events of each partition.
         links: that are open.
+        history: when a link was `attached` or `detached`, and of which partition.
         is_away: whether it neither accepts links nor answers.
         refusals: number of links that were refused.
         opening: seconds until a link is open.
+        keep_alive: seconds between two looks of the client's task that keeps a link alive; closing
+            the link waits for its next look. 0: closing takes no time.
         opens_mute: whether links that are opened deliver nothing.
     """
 
@@ -180,9 +190,11 @@ class SimulatedHub:
     def __init__(self, partitions: int = 1) -> None:
         self.events: dict[str, list[Message]] = {str(number): [] for number in range(partitions)}
         self.links: set[SimulatedLink] = set()
+        self.history: list[tuple[float, str, str]] = []
         self.is_away = False
         self.refusals = 0
         self.opening = OPENING
+        self.keep_alive = 0.0
         self.opens_mute = False
 
     @property
@@ -246,6 +258,14 @@ class SimulatedHub:
         for link in muted:
             link.is_mute = True
         return len(muted)
+
+    def disconnect(self, partition_id: str) -> None:
+        """End the links of a partition because of another with an owner level."""
+        for link in self.links:
+            if link.partition_id == partition_id:
+                link.fail(
+                    AMQPLinkError(ErrorCondition.LinkStolen, description="another link was opened")
+                )
 
     def detach_receivers(self, eventhub: str, condition: str) -> None:
         """End all links with an error."""

@@ -178,7 +178,7 @@ class Checkpointer(ClosingContext):
             return
         # A sync client that is closed while it receives reports that it has lost the partition.
         stops = reason == CloseReason.SHUTDOWN or is_client_closed()
-        drains = stops or is_handing_over(self._store, partition_context)
+        drains = stops or is_handing_over(self._store, *names_of(partition_context))
         now = time.monotonic()
         drained_by = self._sessions.drained_by(session, self._drain_timeout) if drains else now
         session.closer, session.ends_by = caller(), max(drained_by, now) + self._write_timeout

@@ -7,7 +7,7 @@ import random
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -188,13 +188,18 @@ class ClientCallbacks:
         for handler in self._handlers():
             handler.session.changed()
 
-    def wait_closed(self) -> None:
-        """Wait until the partitions that are being closed are closed.
+    def is_handing_over(self, *names: str) -> bool:
+        """Return whether the client is handing a partition over."""
+        return is_handing_over(self._used_store, *names)
+
+    def wait_closed(self, partition_ids: Iterable[str]) -> None:
+        """Wait until those of these partitions that are being closed are closed.
 
         An aio client forgets a partition that it has lost while it is still being closed.
         """
-        for partition in list(self._partitions.values()):
-            partition.wait_closed()
+        for partition_id in partition_ids:
+            if partition := self._partitions.get(partition_id):
+                partition.wait_closed()
 
     def on_initialize(self, context: PartitionContext) -> None:
         """Open a partition."""
@@ -453,7 +458,7 @@ class ClientCallbacks:
         session, sessions = handler.session, self.sessions
         seconds = self._options.drain_timeout
         end = sessions.drained_by(session, seconds) if stops else time.monotonic() + seconds
-        hands_over = is_handing_over(self._used_store, handler.context)
+        hands_over = self.is_handing_over(*names_of(handler.context))
         is_safe = stops or hands_over or sessions.writer.goes_forward_only
         flushes = self._options.save and is_safe
         try:

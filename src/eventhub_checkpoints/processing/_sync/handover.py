@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from azure.eventhub import CheckpointStore, PartitionContext
+from azure.eventhub import CheckpointStore
 
 from eventhub_checkpoints._shared._sync.client_check import check_store, own_client_only
 from eventhub_checkpoints._shared.per_process import PerProcess
@@ -19,7 +19,6 @@ from eventhub_checkpoints._shared.wrapping import innermost, require_wrappable
 from eventhub_checkpoints.errors import InvalidRecordError
 from eventhub_checkpoints.processing._sync.coalescing import CoalescingCheckpointStore
 from eventhub_checkpoints.processing._sync.receive_loop import to_the_end
-from eventhub_checkpoints.processing._sync.session import names_of
 from eventhub_checkpoints.processing.handover import Answer, GroupHandover, HandoverRequest
 from eventhub_checkpoints.records import RELEASED, Scope, checked_row, checked_rows
 
@@ -71,9 +70,9 @@ class ClaimResult(list[dict[str, Any]]):
         return iter(rows)
 
 
-def is_handing_over(store: object, partition_context: PartitionContext) -> bool:
+def is_handing_over(store: object, *names: str) -> bool:
     """Return whether a client with this store is handing a partition over."""
-    return isinstance(store, HandoverStore) and store.is_handing_over(*names_of(partition_context))
+    return isinstance(store, HandoverStore) and store.is_handing_over(*names)
 
 
 class HandoverStore(CheckpointStore):

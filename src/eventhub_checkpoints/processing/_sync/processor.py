@@ -292,7 +292,7 @@ class EventProcessor(ContextGuard):
         except Exception as error:
             callbacks.fail(error)
         finally:
-            callbacks.wait_closed()
+            callbacks.wait_closed(callbacks.open_partitions)
 
     def _close(self, client: Any) -> None:
         if not self._is_ready:

@@ -36,8 +36,11 @@ class ClientRun(ClientState, Protocol):
     def is_stopping(self) -> bool:
         """Return whether nothing more is claimed; a sync client that is closed still tries."""
 
-    def wait_closed(self) -> None:
-        """Wait until no partition is being closed."""
+    def is_handing_over(self, *names: str) -> bool:
+        """Return whether the client is handing a partition over."""
+
+    def wait_closed(self, partition_ids: Iterable[str]) -> None:
+        """Wait until none of these partitions is being closed."""
 
     def in_background(self, function: Callable[..., None], *args: object) -> None:
         """Call a function in the background."""
@@ -193,8 +196,10 @@ class ProcessorStore(CheckpointStore):
     ) -> Iterable[dict[str, Any]]:
         scope = Scope(fully_qualified_namespace, eventhub_name, consumer_group)
         # Either client may open a partition again while it is still closing it: not before its last
-        # checkpoint.
-        self._run.wait_closed()
+        # checkpoint. What it hands over is not opened: its drain would hold up the round, and with
+        # it the opening of other partitions and the next renewals.
+        reopened = [key for key in self.won if not self._run.is_handing_over(*scope, key)]
+        self._run.wait_closed(reopened)
         rows = self._call(self.store.list_checkpoints, *scope, **kwargs)
         saved: dict[str, Stored] = {
             row["partition_id"]: (row.get("sequence_number"), row.get("offset")) for row in rows
