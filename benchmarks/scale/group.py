@@ -13,6 +13,7 @@ from azure.eventhub.aio._eventprocessor.event_processor import EventProcessor
 from azure.eventhub.exceptions import ConnectionLostError
 
 from benchmarks.scale.backends import Processor, Server, SimulatedStore, store_on
+from benchmarks.scale.late import LateStore
 from eventhub_checkpoints.aio import HandoverStore
 from eventhub_checkpoints.records import Ownership, Scope, fresh_etag
 from simulated_time import EPOCH
@@ -117,6 +118,7 @@ class Options:
     hands_over: bool = False
     drain: float = 0.0
     load: float = 0.0
+    late: float = 0.0
 
 
 class Consumer:
@@ -135,6 +137,8 @@ class Consumer:
         used: Any = store
         if options.hands_over:
             used = HandoverStore(store, expires_after=options.expiration)
+        if options.late:
+            used = LateStore(used, options.late)
         self._processor = EventProcessor(
             client,
             SCOPE.consumer_group,

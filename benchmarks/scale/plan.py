@@ -21,6 +21,11 @@ HAND_OVER_SIZES = (4, 16), (8, 64), (2, 64)
 HAND_OVER_INTERVAL = 1.0
 DRAIN_SECONDS = 0.1
 LOADS = 0.0, 25.0, 40.0
+LATE_SIZE = 2, 64
+LATE = 1.0, 2.0, 3.0
+"""Times of the expiry of an ownership by which rounds are late at most."""
+
+LONGEST_LATE = 1800.0
 
 Outcomes = Mapping[Setup, Outcome]
 
@@ -90,12 +95,33 @@ def hand_overs() -> list[Setup]:
     ]
 
 
+def late() -> list[Setup]:
+    """Starts of two consumers whose rounds are late, with and without hand-over."""
+    expiration = 12 * HAND_OVER_INTERVAL
+    return [
+        Setup(
+            "start",
+            "redis",
+            *LATE_SIZE,
+            interval=HAND_OVER_INTERVAL,
+            expiration=expiration,
+            longest=LONGEST_LATE,
+            hands_over=hands_over,
+            drain=DRAIN_SECONDS,
+            late=times * expiration,
+        )
+        for times in LATE
+        for hands_over in (False, True)
+    ]
+
+
 TABLES: Mapping[str, Callable[[], list[Setup]]] = {
     "starts": starts,
     "scenarios": scenarios,
     "intervals": intervals,
     "backends": backends,
     "hand-overs": hand_overs,
+    "late": late,
 }
 
 

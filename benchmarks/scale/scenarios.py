@@ -47,6 +47,7 @@ class Setup:
         hands_over: whether the consumers have a `HandoverStore`.
         drain: seconds that `on_partition_close` takes.
         load: seconds that a second of a consumer's work takes; 0: work takes no time.
+        late: seconds by which each round of a consumer begins too late, at most.
     """
 
     scenario: Scenario
@@ -62,6 +63,7 @@ class Setup:
     hands_over: bool = False
     drain: float = 0.0
     load: float = 0.0
+    late: float = 0.0
 
     def __str__(self) -> str:
         size = f"{self.consumers} x {self.partitions}"
@@ -143,6 +145,7 @@ class Run:
             setup.hands_over,
             setup.drain,
             setup.load,
+            setup.late,
         )
         self._group = Group(self._hub, self._server, options)
         self._event_at = 0.0

@@ -1,6 +1,7 @@
 """Tables of the report in Markdown, and the place in a page where they are written."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -166,6 +167,36 @@ def hand_overs(outcomes: Iterable[Outcome]) -> str:
     return table([*names, *headings], rows, len(names))
 
 
+def late(outcomes: Iterable[Outcome]) -> str:
+    """Starts of consumers whose rounds are late."""
+    names = "consumers x partitions", "rounds late by up to", "hand-over"
+    headings = (
+        "balanced after",
+        "partitions moved",
+        "most in a minute",
+        "of all, from an owner that had not released",
+        "partitions each",
+    )
+    rows = []
+    for one in outcomes:
+        minutes = Counter[int]()
+        for second, count in one.hand_overs_by_second.items():
+            minutes[second // 60] += count
+        rows.append(
+            [
+                size(one),
+                duration(one.setup.late),
+                "yes" if one.setup.hands_over else "no",
+                duration(one.balanced_after),
+                f"{one.hand_overs:,}",
+                f"{max(minutes.values(), default=0):,}",
+                f"{one.takeovers:,}",
+                f"{one.smallest} to {one.largest}",
+            ]
+        )
+    return table([*names, *headings], rows, len(names))
+
+
 def a_round(setup: Setup, per_second: float) -> float:
     """Return the requests of a consumer in a round, of those of a group in a second."""
     return per_second * ROUND_INTERVALS * setup.interval / setup.consumers
@@ -177,6 +208,7 @@ RENDER = {
     "intervals": intervals,
     "backends": backends,
     "hand-overs": hand_overs,
+    "late": late,
 }
 MARKS = "<!-- {name}: written by benchmarks.scale -->", "<!-- end of {name} -->"
 

@@ -139,6 +139,21 @@ def test_slow_rounds_move_no_group_of_partitions_from_consumer_to_consumer(consu
     assert outcome.late_hand_overs == 0
 
 
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_late_rounds_move_partitions_one_by_one_and_only_once(seed: int) -> None:
+    """Each round of both consumers begins up to three times too late for an ownership to last."""
+    late = 3 * HANDED.expiration
+    setup = replace(HANDED, consumers=2, partitions=16, late=late, lasting=600.0, seed=seed)
+    plain, handed = run(setup), run(replace(setup, hands_over=True))
+    assert plain.balanced_after is None
+    assert plain.hand_overs > 8 * 16
+    assert handed.balanced_after is not None
+    assert (handed.smallest, handed.largest, handed.is_read_once) == (8, 8, True)
+    # At most once as a whole: who joins cannot know yet that the group is late.
+    assert handed.hand_overs < 2 * 16
+    assert handed.late_hand_overs == 0
+
+
 @pytest.mark.parametrize("scenario", ["start", "rolling"])
 def test_a_throttled_group_retries_and_loses_nothing(
     scenario, monkeypatch: pytest.MonkeyPatch
