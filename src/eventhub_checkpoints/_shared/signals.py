@@ -33,6 +33,27 @@ def on_stop_signals(stop: Callable[[], None]) -> Iterator[None]:
 
 
 @contextmanager
+def ended_by_sigterm() -> Iterator[None]:
+    """End this block on SIGTERM as on Ctrl-C, by an exception, if this is the main thread.
+
+    Raises:
+        SystemExit: its status is 143, that of a process that SIGTERM has ended.
+    """
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, handle)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
 def blocked_stop_signals() -> Iterator[None]:
     """Block SIGTERM and SIGINT in this thread and those that it starts, for `signal.sigwait`."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)

@@ -98,7 +98,7 @@ def address_for_reading(hub: HubAddress, group: Group, through: str | None) -> H
     Raises:
         ConfigurationError: `through` is not the name of a consumer group.
     """
-    name = through or (DEFAULT_CONSUMER_GROUP if group.members else hub.consumer_group)
+    name = through or (DEFAULT_CONSUMER_GROUP if group.is_owned else hub.consumer_group)
     return replace(hub, consumer_group=checked_group("consumer_group", name))
 
 
@@ -335,7 +335,9 @@ def changes_of(plan: Sequence[PartitionReset], group: Group) -> dict[str, Positi
     position stays the same.
     """
     return {
-        each.partition_id: each.after for each in plan if group.members or each.before != each.after
+        each.partition_id: each.after
+        for each in plan
+        if group.is_owned or each.before != each.after
     }
 
 
