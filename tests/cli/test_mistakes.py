@@ -65,7 +65,18 @@ STORES_HUBS_AND_GROUPS = [
     Mistake("lag --group ' '", "consumer_group is ' '"),
     Mistake("peek 0 --group absent", "has no checkpoint"),
     Mistake("copy --to-group new --group absent", "absent has no positions to copy"),
-    Mistake("history --store memory:mistakes", "MemoryCheckpointStore keeps no history"),
+    *(
+        Mistake(f"{words} --store memory:mistakes", "memory:mistakes exists in one process only")
+        for words in (
+            *("groups", "lag", "history", "serve --port 0", "ui --port 0", "delete"),
+            *("reset --to-latest", "reset --to-latest --execute", "copy --to-group new"),
+            "mirror --to-store STORE --once",
+        )
+    ),
+    Mistake("doctor --store memory:", "memory: exists in one process only", UNKNOWN),
+    Mistake("import FILE --store memory:", "in one process only", content="orders,0,1\n"),
+    Mistake("move --to-store memory:", "memory: exists in one process only"),
+    Mistake("copy --to-store memory:mistakes", "memory:mistakes exists in one process only"),
     Mistake("serve --port 0 -g a -g A", "is named twice"),
     Mistake("mirror", "name the other store: pass --to-store URL, set EHCP_TO_STORE, or"),
     Mistake("mirror --to-store STORE", "must name a store other than the source"),

@@ -44,7 +44,7 @@ def delete(
     scope, ids = target.scope, partition_list(partitions)
     name = command_line("delete", partitions=",".join(ids) or None)
     outcome: Outcome | None = None
-    with target.open_store() as store, reporting(target, executes=execute) as report:
+    with reporting(target, executes=execute) as report, target.open_store() as store:
         command = command_on(target, store, name, report, execute=execute)
         with changing(command, scope) as change:
             if owners:

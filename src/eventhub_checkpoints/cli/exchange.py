@@ -195,7 +195,7 @@ def import_positions(
     text, ids = read_file(file), partition_list(partitions)
     # The file may change, or another one may be in its place; its name identifies the command.
     name = command_line(f"import {file.name}", partitions=",".join(ids) or None)
-    with target.open_store() as store, reporting(target, executes=execute) as report:
+    with reporting(target, executes=execute) as report, target.open_store() as store:
         command = command_on(target, store, name, report, execute=execute, force=force, hold=hold)
         if is_kafka(text):
             numbers = read_kafka(text, shown_path(file), target.scope)
@@ -247,16 +247,17 @@ def copy(
         group=to_group or target.group,
     )
     ids = partition_list(partitions)
-    with target.open_store() as store, working("reading"):
-        if all_groups:
-            sources = positions_in(store, None)
-        else:
-            if goal.scope.folded == target.scope.folded and goal.store == target.store:
-                raise ConfigurationError(f"{target.scope} cannot be copied to itself")
-            sources = positions_for(store, target.scope, goal.scope)
     # What the record shows has no secret: a hub may be a connection string.
     name = command_line("copy", all_groups=all_groups, partitions=",".join(ids) or None)
-    with goal.open_store() as store, reporting(goal, executes=execute) as report:
-        command = command_on(goal, store, name, report, execute=execute, force=force, hold=hold)
-        transfers = store_positions(command, sources, ids)
-        print_transfers(goal, transfers, as_json)
+    with reporting(goal, executes=execute) as report:
+        with target.open_store() as store, working("reading"):
+            if all_groups:
+                sources = positions_in(store, None)
+            else:
+                if goal.scope.folded == target.scope.folded and goal.store == target.store:
+                    raise ConfigurationError(f"{target.scope} cannot be copied to itself")
+                sources = positions_for(store, target.scope, goal.scope)
+        with goal.open_store() as store:
+            command = command_on(goal, store, name, report, execute=execute, force=force, hold=hold)
+            transfers = store_positions(command, sources, ids)
+            print_transfers(goal, transfers, as_json)

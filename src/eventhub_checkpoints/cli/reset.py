@@ -133,7 +133,7 @@ def reset(
         goal = read_kafka(read_file(from_file), shown_path(from_file), scope)
     else:
         goal = goal_of(KINDS[option], str(chosen[option]))
-    with target.open_store() as store, reporting(target, executes=execute) as report:
+    with reporting(target, executes=execute) as report, target.open_store() as store:
         command = command_on(target, store, name, report, execute=execute, force=force, hold=hold)
         with changing(command, scope) as change:
             warn_if_unknown(store, scope, has_rows=bool(change.group.partition_ids))

@@ -21,6 +21,7 @@ from eventhub_checkpoints._shared.deadline import UNREACHABLE_TIMEOUT
 from eventhub_checkpoints._shared.durations import parse_duration
 from eventhub_checkpoints._shared.secrets import holds_secret, quoted
 from eventhub_checkpoints._shared.settings import nearest_first
+from eventhub_checkpoints._shared.wrapping import declares
 from eventhub_checkpoints.abilities import FullCheckpointStore
 from eventhub_checkpoints.cli.durations import duration_option
 from eventhub_checkpoints.cli.output import shown_path
@@ -45,6 +46,8 @@ NO_HUB = (
 )
 
 
+DEFAULTS = {"group": DEFAULT_CONSUMER_GROUP}
+"""Values of options that nothing has named."""
 KINDS: Mapping[type, str] = {str: "a string", dict: "a table"}
 """Types of a profile's values, for errors."""
 
@@ -89,7 +92,7 @@ class Target:
             value = getattr(self, name)
             if self.profile and self.of_profile.get(name) == value:
                 words += [] if "--profile" in words else ["--profile", self.profile]
-            elif value and value != os.environ.get(f"EHCP_{name.upper()}"):
+            elif value and value != os.environ.get(f"EHCP_{name.upper()}", DEFAULTS.get(name)):
                 words += [f"--{name}", self._without_secret(name, str(value))]
         return "".join(f" {shlex.quote(word)}" for word in words)
 
@@ -103,7 +106,7 @@ class Target:
         """Open the store, and close it at the end.
 
         Raises:
-            ConfigurationError: none is named, or it cannot be opened.
+            ConfigurationError: none is named, it cannot be opened, or only one process sees it.
         """
         if self.store is None:
             raise ConfigurationError(NO_STORE)
@@ -112,6 +115,12 @@ class Target:
             "unreachable_timeout": self.unreachable_timeout,
         }
         with open_store(self.store, **limits) as store:
+            if declares(store, "for_one_process"):
+                raise ConfigurationError(
+                    f"{shown(self.store)} exists in one process only: this command would see "
+                    "nothing of it, and its changes would end with the command; name a store that "
+                    "the consumers share"
+                )
             yield store
 
     @property

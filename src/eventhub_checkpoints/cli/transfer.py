@@ -179,9 +179,9 @@ def move(
     The consumers of the old store lose their partitions, or release them, and those of the new
     store get them with the final positions. Run it again if it was interrupted: it continues.
     """
-    with working("reading the hub"):
-        partition_ids = list_partitions(target.address, timeout=target.timeout)
     stopping, shown = threading.Event(), dict[str, Stage]()
+    with telling(lambda: moved_so_far(shown), executes=execute), working("reading the hub"):
+        partition_ids = list_partitions(target.address, timeout=target.timeout)
     with (
         telling(lambda: moved_so_far(shown), executes=execute),
         open_both(target, to_store, to_profile) as (source, receiver),

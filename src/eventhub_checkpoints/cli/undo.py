@@ -58,7 +58,7 @@ def undo(
         store_name(target),
     )
     scope = record.scope
-    with target.open_store() as store, reporting(target, executes=execute) as report:
+    with reporting(target, executes=execute) as report, target.open_store() as store:
         command = command_on(
             target,
             store,

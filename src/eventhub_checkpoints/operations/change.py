@@ -10,7 +10,6 @@ are released, the consumers claim them anew and begin at the stored position.
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 
 from azure.eventhub import CheckpointStore
@@ -257,9 +256,7 @@ def change_positions(
             fence.held.pop(id_)
             progress(id_)
     except BaseException:
-        # What ended the change is reported; the claims expire if the store does not answer.
-        with suppress(CheckpointStoreError):
-            fence.release([*fence.held])
+        fence.release_stored()
         raise
     fence.release([*fence.held])
     return late

@@ -12,13 +12,14 @@ import random
 import time
 import uuid
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from itertools import count
 from typing import Any
 
 from azure.eventhub import CheckpointStore
 
 from eventhub_checkpoints._shared.deadline import pause
-from eventhub_checkpoints.errors import StoreUnavailableError
+from eventhub_checkpoints.errors import CheckpointStoreError, StoreUnavailableError
 from eventhub_checkpoints.operations.groups import (
     FENCE,
     Owner,
@@ -174,3 +175,18 @@ class Fence:
             self._store,
             [self.held.pop(id_) for id_ in in_order(partition_ids) if id_ in self.held],
         )
+
+    def release_stored(self) -> None:
+        """Release all that it owns in the store, at the end of an operation that was interrupted.
+
+        A claim whose answer was lost is among it. What cannot be released, as the store does not
+        answer, expires.
+        """
+        with suppress(CheckpointStoreError):
+            own = [
+                owner.row
+                for id_, owner in self.read().items()
+                if owner.owner_id == self.owner_id(id_)
+            ]
+            release(self._store, own)
+        self.held.clear()

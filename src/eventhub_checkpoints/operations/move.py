@@ -278,8 +278,7 @@ class Move:
         until it expires: a consumer there would find a closed checkpoint, and a move that goes on
         within that time disturbs nobody.
         """
-        with suppress(StoreError):
-            self._source_fence.release([*self._source_fence.held])
+        self._source_fence.release_stored()
 
     def check(self) -> list[PartitionMove]:
         """Return the progress of each partition; nothing is written.
