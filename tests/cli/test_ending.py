@@ -1,10 +1,13 @@
 """Commands that change positions and are ended at any of their calls of the store."""
 
+import os
 import re
 import shlex
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
 
@@ -14,6 +17,7 @@ from eventhub_checkpoints.operations.groups import FENCE
 from eventhub_checkpoints.registry import open_store
 from killed_calls import Killer
 from operators import Site, ehcp
+from waiting import LIMIT, eventually
 
 # The client leaves the sockets of links that the hub has ended to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
@@ -111,3 +115,81 @@ def test_a_command_that_is_ended_says_what_it_has_changed_and_can_be_taken_back(
         take_back(said)
         assert site.rows(changed_group) == before, (number, said)
     assert partial
+
+
+def test_a_command_that_sigterm_ends_says_so_and_releases_the_partitions(site: Site) -> None:
+    site.own("0")
+    before = site.owners()
+    words = "reset", "--to-earliest", "--force", "--hold", "600", "--execute"
+    with subprocess.Popen(
+        [sys.executable, "-m", "eventhub_checkpoints.cli", *words],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    ) as process:
+        eventually(lambda: all(number == -1 for number, _ in site.rows().values() if number != 9))
+        eventually(lambda: site.owners() != before and len(site.rows()) == 4)
+        process.terminate()
+        _, said = process.communicate(timeout=LIMIT)
+    assert process.returncode == 143
+    assert not any(site.owners().values())
+    assert "not held to the end: a consumer that had not noticed" in said
+    assert listed(said, "changed") == {"0", "1", "2", "3"}
+    take_back(said)
+
+
+def unwritable(kind: str) -> BinaryIO:
+    """Open an output that cannot be written: on a full disk, or a pipe that nobody reads."""
+    if kind == "full":
+        return Path("/dev/full").open("wb")
+    reader, writer = os.pipe()
+    os.close(reader)
+    return os.fdopen(writer, "wb")
+
+
+@pytest.mark.parametrize(
+    ("output", "status", "said"),
+    [
+        ("full", 1, "standard output cannot be written (No space left on device)"),
+        ("closed", 1, ""),
+    ],
+)
+def test_a_change_whose_output_cannot_be_written_is_reported_on_standard_error(
+    site: Site, output: str, status: int, said: str
+) -> None:
+    before = site.rows()
+    with unwritable(output) as stdout:
+        ended = subprocess.run(
+            [
+                *(sys.executable, "-m", "eventhub_checkpoints.cli"),
+                *("reset", "--to-earliest", "--execute"),
+            ],
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        )
+    assert ended.returncode == status, ended.stderr
+    assert said in ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert "Exception ignored" not in ended.stderr
+    assert site.rows() != before
+    take_back(ended.stderr)
+    assert site.rows() == before
+
+
+def test_a_character_that_the_output_does_not_have_is_escaped(site: Site) -> None:
+    site.save("0", 4, group="ünï")
+    ended = subprocess.run(
+        [sys.executable, "-m", "eventhub_checkpoints.cli", "groups"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(sys.path),
+            "PYTHONIOENCODING": "ascii",
+        },
+    )
+    assert r"\xfcn\xef" in ended.stdout

@@ -151,7 +151,7 @@ def reset(
                 following = {each.partition_id: each.new for each in plan}
                 write_file(export, to_kafka(scope.eventhub_name, following))
             targets = changes_of(plan, change.group)
-            outcome = change.store(targets)
+            outcome = change.store(targets, [each.partition_id for each in plan])
         if as_json:
             rows = [plan_for_json(each) for each in plan]
             print_json({**scope.as_dict(), **outcome_for_json(outcome), "partitions": rows})

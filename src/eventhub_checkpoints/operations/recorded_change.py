@@ -5,7 +5,7 @@ continues its own interrupted attempt, and changes positions with a record. What
 planned by `reset`, `preview`, `exchange`, `restore` or `delete`.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -136,8 +136,12 @@ class GroupChange:
             own = self.previous.owner if self.previous else own
             refuse_active(self.group, own=own, way_out=way_out)
 
-    def store(self, targets: Targets) -> Outcome | None:
+    def store(self, targets: Targets, left: Collection[str] = ()) -> Outcome | None:
         """Store positions, with a record; None if the command only plans, or nothing is to store.
+
+        Args:
+            targets: what is stored.
+            left: partitions that the command leaves as they are, for its record.
 
         Raises:
             ConfigurationError: a position cannot be stored, or the record not be written; nothing
@@ -158,7 +162,7 @@ class GroupChange:
 
         def keep(present: Positions) -> None:
             nonlocal record
-            record = record.with_targets(targets, present)
+            record = record.with_targets(targets, present, left)
             command.journal.save(record)
 
         with command.progress(record, in_order_of_change(targets)) as step:
