@@ -10,23 +10,28 @@ STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 @contextmanager
-def on_stop_signals(stop: Callable[[], None]) -> Iterator[None]:
+def on_stop_signals(stop: Callable[[], None]) -> Iterator[list[int]]:
     """Call a function on SIGTERM and SIGINT in this block, if this is the main thread.
 
     Args:
         stop: called in another thread: the interrupted code may hold the lock of the event that it
             sets, on its way into `wait`.
+
+    Yields:
+        The numbers of the signals that have come.
     """
+    received: list[int] = []
 
     def handle(number: int, frame: FrameType | None) -> None:
+        received.append(number)
         threading.Thread(target=stop, daemon=True).start()
 
     if threading.current_thread() is not threading.main_thread():
-        yield
+        yield received
         return
     before = {number: signal.signal(number, handle) for number in STOP_SIGNALS}
     try:
-        yield
+        yield received
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -24,8 +24,10 @@ import os
 import sys
 from pathlib import Path
 
-from eventhub_checkpoints.errors import CheckpointStoreError, MissingDriverError
+from eventhub_checkpoints.errors import CheckpointStoreError, ConfigurationError, MissingDriverError
 
+FAILED, WRONG_USAGE = 1, 2
+"""Exit statuses; `ending` and `target` have those of refusals and of unknown verdicts."""
 UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 """Errors of a write to standard output; a closed pipe ends the command without a message."""
 DRIVERS = ("typer", "rich", "filelock", "platformdirs")
@@ -35,8 +37,9 @@ DRIVERS = ("typer", "rich", "filelock", "platformdirs")
 def main() -> None:
     """Run the command and exit with its status.
 
-    An error of this package is printed as one line on standard error, with exit status 1. So is
-    one of standard output. A character that a stream cannot encode is printed as its escape.
+    An error of this package is printed as one line on standard error, with exit status 2 if an
+    option or what it names is wrong, else 1. So is one of standard output. A character that a
+    stream cannot encode is printed as its escape.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -55,7 +58,9 @@ def main() -> None:
 
         app()
     except CheckpointStoreError as error:
-        sys.exit(f"eventhub-checkpoints: {error}")
+        print(f"eventhub-checkpoints: {error}", file=sys.stderr)
+        is_usage = isinstance(error, ConfigurationError)
+        sys.exit(FAILED if isinstance(error, MissingDriverError) or not is_usage else WRONG_USAGE)
     except OSError as error:
         if error.filename is not None or error.errno not in UNWRITABLE:
             raise

@@ -15,7 +15,7 @@ from filelock import FileLock, Timeout
 from platformdirs import user_state_path
 
 from eventhub_checkpoints.cli.output import read_file, shown_path
-from eventhub_checkpoints.errors import ConfigurationError, InvalidRecordError
+from eventhub_checkpoints.errors import CheckpointStoreError, ConfigurationError, InvalidRecordError
 from eventhub_checkpoints.operations.journal import Record
 from eventhub_checkpoints.operations.positions import (
     GroupPositions,
@@ -150,13 +150,13 @@ class RecordFiles:
         The lock ends with the process.
 
         Raises:
-            ConfigurationError: another command changes the group.
+            CheckpointStoreError: another command changes the group.
         """
         lock = FileLock(folder() / f"{file_name(scope)}.lock")
         try:
             lock.acquire(timeout=0)
         except Timeout:
-            raise ConfigurationError(
+            raise CheckpointStoreError(
                 f"another ehcp changes the positions of {scope} now; wait until it has finished"
             ) from None
         except OSError as error:

@@ -185,7 +185,7 @@ def move(
     with (
         telling(lambda: moved_so_far(shown), executes=execute),
         open_both(target, to_store, to_profile) as (source, receiver),
-        on_stop_signals(stopping.set),
+        on_stop_signals(stopping.set) as signals,
         Move(
             source,
             receiver,
@@ -203,7 +203,7 @@ def move(
         for made in mover.run(mover.interval, stopping):
             print_progress(made, shown, as_json)
         if not made.is_done:
-            raise StoreError("the move was stopped")
+            raise SystemExit(128 + signals[0])
         if not as_json:
             typer.echo(f"moved {partitions(made.partitions)}; stop the old store's consumers")
         mover.hold(mover.interval, hold, stopping)

@@ -19,7 +19,7 @@ from eventhub_checkpoints.cli.change import (
 from eventhub_checkpoints.cli.output import Json, print_json, print_table
 from eventhub_checkpoints.cli.records import RecordFiles, folder, read_record
 from eventhub_checkpoints.cli.target import Target, on_target
-from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.errors import CheckpointStoreError
 from eventhub_checkpoints.operations.change import HOLD
 from eventhub_checkpoints.operations.journal import Record
 from eventhub_checkpoints.operations.recorded_change import changing
@@ -95,7 +95,7 @@ def undo(
                 title=f"{scope}: {record.command}, {record.time}",
             )
         if done.refused:
-            raise ConfigurationError(
+            raise CheckpointStoreError(
                 f"partitions {', '.join(done.refused)} were changed since; pass --force to "
                 "overwrite that"
             )

@@ -99,7 +99,7 @@ class Journal(Protocol):
         """Prevent other commands from changing a group during the block.
 
         Raises:
-            ConfigurationError: another command changes the group.
+            CheckpointStoreError: another command changes the group.
         """
 
 

@@ -179,7 +179,7 @@ def changing(command: Command, scope: Scope) -> Iterator[GroupChange]:
     """Lock a group if the command changes something, and read it.
 
     Raises:
-        ConfigurationError: another command changes the group.
+        CheckpointStoreError: another command changes the group.
     """
     with command.journal.locked(scope) if command.executes else nullcontext():
         yield GroupChange(command, group(command.store, scope, expires_after=command.expires_after))

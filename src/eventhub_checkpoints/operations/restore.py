@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from eventhub_checkpoints._shared.secrets import quoted
-from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.errors import CheckpointStoreError, ConfigurationError
 from eventhub_checkpoints.operations.groups import in_order
 from eventhub_checkpoints.operations.journal import (
     STARTED,
@@ -137,13 +137,13 @@ def record_to_undo(
         store: the store, as shown to people.
 
     Raises:
-        ConfigurationError: there is none, or it is of another group or store.
+        CheckpointStoreError: there is none; ConfigurationError: it is of another group or store.
     """
     if named is None:
         assert scope is not None, "without a record, the group is named"
         if newest := newest_change(journal, scope, store):
             return newest
-        raise ConfigurationError(
+        raise CheckpointStoreError(
             f"there is no record of a change of {scope} in {store}; ehcp undo --list shows those "
             "there are"
         )
