@@ -67,6 +67,12 @@ def test_an_unusable_name_is_named_with_its_value(name: str, value: object) -> N
         assert (failure.value.field, failure.value.value) == (name, value)
 
 
+def test_a_name_that_the_locale_could_not_decode_is_answered_with_what_to_set() -> None:
+    name = "ü".encode().decode("ascii", "surrogateescape")
+    with pytest.raises(InvalidRecordError, match="where the locale is not UTF-8, set PYTHONUTF8=1"):
+        Scope.checked("ns", "orders", name)
+
+
 @pytest.mark.parametrize("value", [None, "", 5, "a/b", "a\\b", "..", "\x7f"])
 def test_an_unusable_partition_is_named_with_its_value(value: object) -> None:
     with pytest.raises(InvalidRecordError) as failure:

@@ -26,15 +26,22 @@ class Killer:
         last: number of the call, from 1.
         is_answered: whether the call is carried out, and only its answer is lost.
         watch: called after every call that was carried out.
+        ending: what the program gets instead of the answer.
     """
 
     def __init__(
-        self, last: int, *, is_answered: bool, watch: Callable[[], None] = lambda: None
+        self,
+        last: int,
+        *,
+        is_answered: bool,
+        watch: Callable[[], None] = lambda: None,
+        ending: Callable[[], BaseException] = KilledError,
     ) -> None:
         self.calls = 0
         self._last = last
         self._is_answered = is_answered
         self._watch = watch
+        self._ending = ending
 
     def guards(self, store: Store) -> Store:
         """Have the store's calls counted; return the store."""
@@ -48,11 +55,11 @@ class Killer:
             self.calls += 1
             is_last = self.calls >= self._last
             if is_last and not self._is_answered:
-                raise KilledError
+                raise self._ending()
             result = call(*args, **kwargs)
             self._watch()
             if is_last:
-                raise KilledError
+                raise self._ending()
             return result
 
         return counted

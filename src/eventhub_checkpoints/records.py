@@ -329,6 +329,9 @@ def checked_name(field: str, value: Any) -> str:
         example = f", such as '{value:d}'" if is_number else ""
         raise InvalidRecordError(field, value, f"a non-empty string{example}")
     if not {"/", "\\"}.isdisjoint(value) or not value.isprintable():
+        if any("\ud800" <= character <= "\udfff" for character in value):
+            expected = "text that could be decoded; where the locale is not UTF-8, set PYTHONUTF8=1"
+            raise InvalidRecordError(field, value, expected)
         raise InvalidRecordError(field, value, "a printable string without slashes")
     if not value.isdecimal() and holds_secret(value):
         raise InvalidRecordError(field, value, "a name, not a connection string, key or token")

@@ -3,7 +3,7 @@
 from crashes.moves import OpenLines, twice_done
 from crashes.workers.journal import Line
 from crashes.workers.orders import Orders
-from eventhub_checkpoints.operations.positions import CLOSED_NUMBER
+from eventhub_checkpoints.operations.groups import CLOSED_NUMBER
 
 
 def done(who: str, number: int) -> Line:

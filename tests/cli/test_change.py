@@ -171,6 +171,19 @@ def test_a_change_is_undone_and_an_undo_too(site: Site) -> None:
     assert site.rows() == EARLIEST
 
 
+def test_an_undo_lists_the_partitions_that_the_command_left_as_they_were(site: Site) -> None:
+    site.save("2", 15)
+    ehcp_json("reset", "--to-sequence-number", "16", "--partitions", "0,1,2", "--execute")
+    site.save("2", 18)  # a consumer goes on
+    rows = ehcp_json("undo", "--execute")["partitions"]
+    assert [(row["partition_id"], row["state"]) for row in rows] == [
+        ("0", "not changed by the command"),
+        ("1", "restore"),
+        ("2", "not changed by the command"),
+    ]
+    assert [site.rows()[id_][0] for id_ in "012"] == [15, 4, 18]
+
+
 def test_several_undos_go_back_one_after_another(site: Site) -> None:
     seen = [site.rows()]
     for words in (["--to-latest"], ["--shift-by", "-5", "--partitions", "0"]):

@@ -35,7 +35,8 @@ from eventhub_checkpoints.cli.app import app
 from eventhub_checkpoints.conformance.clients import Loop
 from eventhub_checkpoints.errors import CheckpointStoreError
 from eventhub_checkpoints.localhub import LocalHub
-from eventhub_checkpoints.operations.positions import CLOSED_NUMBER, Position
+from eventhub_checkpoints.operations.groups import CLOSED_NUMBER
+from eventhub_checkpoints.operations.positions import Position
 from eventhub_checkpoints.operations.transfer import closed_with
 from eventhub_checkpoints.receive import HubAddress
 from eventhub_checkpoints.records import Scope

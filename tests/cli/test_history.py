@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from eventhub_checkpoints import open_store
+from eventhub_checkpoints import MemoryCheckpointStore, open_store
 from operators import Site, ehcp, ehcp_json
 
 
@@ -36,6 +36,7 @@ def test_a_store_without_a_history_is_refused_in_one_sentence(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("EHCP_STORE", "memory:")
+    monkeypatch.setattr(MemoryCheckpointStore, "for_one_process", False)
     refused = ehcp("history")
     assert refused.exit_code == 1
     assert "MemoryCheckpointStore keeps no history; ehcp undo" in str(refused.exception)

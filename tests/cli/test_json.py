@@ -11,6 +11,7 @@ from typer.main import get_command
 
 from dead_letter import DEAD_LETTER, append_line
 from eventhub_checkpoints.cli.app import app
+from eventhub_checkpoints.sql import SqlCheckpointStore
 from operators import Site, ehcp
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
@@ -34,8 +35,8 @@ ARGUMENTS = {
     "dead-letters discard": "--all",
     "peek": "0",
     "at": "2026-01-01",
-    "mirror": "--to-store memory:json --once --execute",
-    "move": "--to-store memory:json",
+    "mirror": "--to-store sqlite:///other.db --once --execute",
+    "move": "--to-store sqlite:///other.db",
     "serve": "--port 0",
     "ui": "--port 0",
 }
@@ -64,6 +65,7 @@ def test_json_has_the_documented_keys(site: Site, row, tmp_path, monkeypatch) ->
     if command == "migrate":
         return  # it needs blobs, and prints as `mirror` does
     monkeypatch.chdir(tmp_path)
+    SqlCheckpointStore("sqlite:///other.db").create()
     monkeypatch.setattr(signal, "sigwait", lambda _: signal.SIGTERM)
     if command == "describe --members":
         site.own("0")

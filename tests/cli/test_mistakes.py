@@ -14,7 +14,7 @@ from operators import Site, ended, quiet_client
 # The client leaves the sockets of links that the hub has ended to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 
-FAILED, WRONG_USAGE, UNKNOWN, REFUSED = 1, 2, 3, 4
+FAILED, WRONG, UNKNOWN, REFUSED = 1, 2, 3, 4
 """Exit statuses."""
 UNREACHABLE = "Endpoint=sb://127.0.0.1:1;SharedAccessKeyName=n;SharedAccessKey=k;EntityPath=orders"
 
@@ -30,7 +30,7 @@ class Mistake(NamedTuple):
 
     line: str
     said: str
-    status: int = FAILED
+    status: int = WRONG
     content: str | None = None
 
 
@@ -48,16 +48,21 @@ SAMPLE = (
 STORES_HUBS_AND_GROUPS = [
     Mistake("lag --store ''", "the store URL is empty"),
     Mistake("lag --store checkpoints.db", "did you mean sqlite:///checkpoints.db?"),
-    Mistake("lag --store sqlite:////nowhere/a.db", "the file cannot be opened; does its folder"),
-    Mistake("lag --store sqlite:///FILE", "the file does not exist: check its name"),
     Mistake(
-        "groups --store postgresql://u:p@127.0.0.1:1/x --timeout 0.5", "connection was refused"
+        "lag --store sqlite:////nowhere/a.db", "the file cannot be opened; does its folder", FAILED
+    ),
+    Mistake("lag --store sqlite:///FILE", "the file does not exist: check its name", FAILED),
+    Mistake(
+        "groups --store postgresql://u:p@127.0.0.1:1/x --timeout 0.5",
+        "connection was refused",
+        FAILED,
     ),
     Mistake("lag --hub orders", "the hub is 'orders'; expected a connection string"),
     Mistake("lag --hub Endpoint=sb://ns", "the connection string is malformed"),
     Mistake(
         f"lag --hub '{UNREACHABLE}' --timeout 0.5",
         "the connection was refused: check host and port",
+        FAILED,
     ),
     Mistake("lag --hub HUB'x' --timeout 0.5", "has no event hub 'ordersx'"),
     Mistake("lag --hub ns/orders --credential Nothing", "the credential is not a name"),
@@ -65,7 +70,18 @@ STORES_HUBS_AND_GROUPS = [
     Mistake("lag --group ' '", "consumer_group is ' '"),
     Mistake("peek 0 --group absent", "has no checkpoint"),
     Mistake("copy --to-group new --group absent", "absent has no positions to copy"),
-    Mistake("history --store memory:mistakes", "MemoryCheckpointStore keeps no history"),
+    *(
+        Mistake(f"{words} --store memory:mistakes", "memory:mistakes exists in one process only")
+        for words in (
+            *("groups", "lag", "history", "serve --port 0", "ui --port 0", "delete"),
+            *("reset --to-latest", "reset --to-latest --execute", "copy --to-group new"),
+            "mirror --to-store STORE --once",
+        )
+    ),
+    Mistake("doctor --store memory:", "memory: exists in one process only", UNKNOWN),
+    Mistake("import FILE --store memory:", "in one process only", content="orders,0,1\n"),
+    Mistake("move --to-store memory:", "memory: exists in one process only"),
+    Mistake("copy --to-store memory:mistakes", "memory:mistakes exists in one process only"),
     Mistake("serve --port 0 -g a -g A", "is named twice"),
     Mistake("mirror", "name the other store: pass --to-store URL, set EHCP_TO_STORE, or"),
     Mistake("mirror --to-store STORE", "must name a store other than the source"),
@@ -100,7 +116,7 @@ POSITIONS_AND_PARTITIONS = [
     Mistake("peek 7", "has no partition '7'; it has 0 to 3"),
     Mistake("peek 0 --sequence-number 99", "has no event 99: its newest one is 19"),
     Mistake("at noon", "the time is 'noon'; expected a time in ISO 8601"),
-    Mistake("undo", "there is no record of a change"),
+    Mistake("undo", "there is no record of a change", FAILED),
     Mistake("migrate --from kinesis --container https://a.blob.core.windows.net/c", "not one of"),
 ]
 FILES = [
@@ -153,7 +169,7 @@ VERDICTS = [
     Mistake("doctor --execute", "carries out the fixes of --fix: pass both", UNKNOWN),
 ]
 USAGE = [
-    Mistake(line, said, WRONG_USAGE)
+    Mistake(line, said)
     for line, said in {
         "rest": "No such command 'rest'",
         "lag --grup a": "No such option",
@@ -244,5 +260,5 @@ def test_a_mistake_is_one_sentence_and_changes_nothing(
     said = printed.err + sentence
     assert mistake.said in " ".join(said.replace("│", " ").split())
     assert (status, printed.out) == (mistake.status, "")
-    if status != WRONG_USAGE:
+    if mistake not in USAGE:
         assert len(said.strip().splitlines()) == 1

@@ -29,7 +29,7 @@ NEEDED = {
     "at": ["2026-11-23"],
     "import": ["positions.json"],
     "copy": ["--to-group", "new"],
-    "mirror": ["--to-store", "memory:secrets", "--once"],
+    "mirror": ["--to-store", "sqlite:///secrets.db", "--once"],
     "migrate": ["--from", "eph"],
 }
 """What a command needs besides the secret."""

@@ -245,6 +245,22 @@ def test_prometheus_reads_the_metrics_of_each_partition(site, start) -> None:
     assert labels == site.scope.as_dict()
 
 
+def test_totals_of_a_group_are_published_with_and_without_its_partitions(site, start) -> None:
+    served = (
+        start(interval=POLLING, **site.variables),
+        start("--no-partitions", interval=POLLING, **site.variables),
+    )
+    for serve in served:
+        serve.wait_known()
+        assert serve.value("ehcp_group_lag_events") == 14
+        assert serve.value("ehcp_group_lost_events") == 5
+        assert serve.value("ehcp_group_partitions", state="LOST") == 1
+    of_all, of_groups = ({*serve.metrics()} for serve in served)
+    assert {name for name in of_all - of_groups if not name.startswith("ehcp_")} == set()
+    assert {"ehcp_lag_events", "ehcp_partition_state"} <= of_all - of_groups
+    assert of_groups < of_all
+
+
 def test_openmetrics_is_sent_to_who_asks_for_it(unchanged) -> None:
     _, serve = unchanged
     accept = "application/openmetrics-text;version=1.0.0"

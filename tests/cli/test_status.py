@@ -184,7 +184,7 @@ def test_check_ends_with_the_status_of_the_state(operator, group, saved, state, 
     result = operator.run("check", "--samples", "3", "--every", "0.1")
     assert result.exit_code == status
     assert result.stdout.startswith(f"{state}: ")
-    assert f"; partition 1 {state}" in result.stdout or state == "UNOWNED"
+    assert f"; {state} in partition 1" in result.stdout or state == "UNOWNED"
     assert "; ;" not in result.stdout
 
 

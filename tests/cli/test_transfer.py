@@ -18,8 +18,8 @@ from eventhub_checkpoints.blob import BlobCheckpointStore
 from eventhub_checkpoints.cli.app import app
 from eventhub_checkpoints.errors import CheckpointStoreError
 from eventhub_checkpoints.localhub import LocalHub
-from eventhub_checkpoints.operations.fence import is_fence
-from eventhub_checkpoints.operations.positions import CLOSED_NUMBER, Position
+from eventhub_checkpoints.operations.groups import CLOSED_NUMBER
+from eventhub_checkpoints.operations.positions import Position
 from eventhub_checkpoints.receive import HubAddress
 from eventhub_checkpoints.sql import SqlCheckpointStore
 from waiting import LIMIT
@@ -217,7 +217,7 @@ def test_a_move_shows_first_and_moves_then(operator: Operator) -> None:
     assert operator.numbers(operator.other) == SAVED
     assert operator.numbers(operator.store) == dict.fromkeys("012", CLOSED_NUMBER)
     old = operator.json("lag")["partitions"]
-    assert [(each["state"], each["lag"]) for each in old] == [("GONE", 0)] * 3
+    assert [(each["state"], each["lag"]) for each in old] == [("MOVED", 0)] * 3
     assert operator.json(*words)[0] == {
         "partition_id": "0",
         "stage": "done",
@@ -232,8 +232,11 @@ def test_a_move_takes_the_partition_of_a_live_consumer(operator: Operator) -> No
     move = "move", "--to-store", operator.other_url, "--settle", "0.1"
     assert "consumer" in operator.done(*move)
     operator.done(*move, "--execute")
+    # The fence is released, for commands that would wait until it expires.
     owners = [row["owner_id"] for row in operator.store.list_ownership(*operator.scope)]
-    assert all(map(is_fence, owners))
+    assert owners == ["", "", ""]
+    assert operator.json("describe", "--state")["state"] == "moved"
+    assert "done; to take it back: ehcp undo" in operator.done("reset", "--to-latest", "--execute")
 
 
 def test_a_move_waits_for_a_live_consumer_and_ends_on_a_signal(operator: Operator) -> None:
@@ -246,8 +249,19 @@ def test_a_move_waits_for_a_live_consumer_and_ends_on_a_signal(operator: Operato
             stages |= {each["partition_id"]: each["stage"] for each in partitions}
         running.process.send_signal(signal.SIGTERM)
         _, said = running.process.communicate(timeout=LIMIT)
-    assert running.process.returncode == 1
-    assert said == "eventhub-checkpoints: the move was stopped; run it again to continue\n"
+    assert running.process.returncode == 143
+    assert said.splitlines() == [
+        "eventhub-checkpoints: ended early",
+        "  not moved: partition 0",
+        "  moved: partition 1, 2",
+        "  to continue: run the same command again; to go back after that, run it with the stores "
+        "exchanged",
+    ]
+    owners = {
+        row["partition_id"]: row["owner_id"]
+        for row in operator.store.list_ownership(*operator.scope)
+    }
+    assert owners == {"0": "consumer", "1": "", "2": ""}
     assert operator.numbers(operator.store)["0"] == 15
     assert operator.numbers(operator.other)["0"] == CLOSED_NUMBER
 

@@ -244,3 +244,52 @@ def test_a_store_with_the_four_methods_only_can_be_changed() -> None:
         assert read_positions(store, SCOPE) == BACK
     with pytest.raises(ConfigurationError, match="Foreign cannot delete rows"):
         change_positions(store, SCOPE, {"0": None}, keep=lambda present: None)
+
+
+class Away:
+    """A store that does not answer from one time to another, on the stepped clock."""
+
+    def __init__(self, store: MemoryCheckpointStore, stepped: Any, since: float, until: float):
+        self.store, self.stepped, self.since, self.until = store, stepped, since, until
+
+    def __getattr__(self, name: str) -> Any:
+        if self.since <= self.stepped.now < self.until:
+            raise StoreUnavailableError("no answer")
+        return getattr(self.store, name)
+
+
+def test_an_outage_does_not_count_as_time_in_which_partitions_are_held(
+    rows: Rows, stepped: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = Away(rows.operator, stepped, 7.0, 27.0)
+    change_positions(store, SCOPE, BACK, keep=lambda present: None, force=FORCE)  # type: ignore[arg-type]
+    # The turns at 8, 12, .. 24 s had no answer; the one at 28 s had.
+    assert stepped.now == 5 * PAUSE + FORCE.hold
+    assert rows.owners() == {"0": "", "1": ""}
+    assert [record.getMessage() for record in caplog.records] == [
+        f"the partitions of {SCOPE} are held meanwhile: no answer"
+    ]
+
+
+def test_an_outage_that_outlasts_the_claims_ends_the_change(rows: Rows, stepped: Any) -> None:
+    store = Away(rows.operator, stepped, 7.0, float("inf"))
+    force = Force("ehcp-test", hold=40.0, expires_after=30.0)
+    with pytest.raises(StoreUnavailableError, match="no answer"):
+        change_positions(store, SCOPE, BACK, keep=lambda present: None, force=force)  # type: ignore[arg-type]
+    # The last answer came at 4 s.
+    assert stepped.now == 36.0
+    assert rows.positions == BACK
+
+
+def test_a_claim_whose_answer_was_lost_is_released(rows: Rows, monkeypatch: Any) -> None:
+    claim = rows.operator.claim_ownership
+
+    def lose(claims: Any) -> Any:
+        monkeypatch.setattr(rows.operator, "claim_ownership", claim)
+        claim(claims)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(rows.operator, "claim_ownership", lose)
+    with pytest.raises(KeyboardInterrupt):
+        rows.change(BACK, force=FORCE)
+    assert rows.owners() == {"0": "", "1": ""}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from eventhub_checkpoints.operations.groups import Owner
+from eventhub_checkpoints.operations.groups import CLOSED_NUMBER, Owner
 from eventhub_checkpoints.operations.lag import partition_lag
 from eventhub_checkpoints.receive import PartitionProperties
 
@@ -49,6 +49,20 @@ def test_without_a_checkpoint_consumers_may_start_at_the_end() -> None:
 def test_a_checkpoint_without_a_number_has_no_known_lag() -> None:
     found = partition_lag(properties(0, 10), row(None, "4"), None, NOW)
     assert (found.lag, found.checkpoint, found.offset) == (None, None, "4")
+
+
+@pytest.mark.parametrize("offset", ["waiting", "moved:", "moved:4:400"])
+def test_a_closed_checkpoint_is_moved_and_has_no_lag(offset: str) -> None:
+    found = partition_lag(properties(0, 10), row(CLOSED_NUMBER, offset), None, NOW)
+    assert (found.is_moved, found.is_gone) == (True, False)
+    assert (found.checkpoint, found.offset, found.lag, found.lost) == (None, "", 0, 0)
+    assert not partition_lag(properties(0, 10), row(4), None, NOW).is_moved
+
+
+def test_a_fence_is_no_owner() -> None:
+    fence = Owner("ehcp-0123456789ab-0", 7.0, is_live=True)
+    found = partition_lag(properties(0, 10), row(4), fence, NOW)
+    assert (found.owner_id, found.ownership_age) == ("", 7.0)
 
 
 def test_ages_are_those_of_the_rows() -> None:

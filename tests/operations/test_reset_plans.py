@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from eventhub_checkpoints.errors import ConfigurationError, HubUnavailableError
-from eventhub_checkpoints.operations.groups import Group, Owner
-from eventhub_checkpoints.operations.positions import CLOSED_NUMBER, Position
+from eventhub_checkpoints.operations.groups import CLOSED_NUMBER, Group, Owner
+from eventhub_checkpoints.operations.positions import Position
 from eventhub_checkpoints.operations.reset import (
     PartitionReset,
     Shift,

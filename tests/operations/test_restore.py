@@ -21,7 +21,7 @@ def test_an_undo_restores_what_the_command_stored_and_nothing_else(
     present = {**former, **{id_: each for id_, each in written.items() if id_ in done}}
     for id_ in ids & done - written.keys():
         present.pop(id_, None)
-    plan = plan_undo(former, written, present)
+    plan = plan_undo(former, written, present, {})
     assert {each.partition_id for each in plan} == ids
     assert all(each.state is not UndoState.CHANGED for each in plan)
     assert all(each.former == former.get(each.partition_id) for each in plan)
@@ -30,7 +30,7 @@ def test_an_undo_restores_what_the_command_stored_and_nothing_else(
     assert {**{id_: present.get(id_) for id_ in ids}, **before} == {
         id_: former.get(id_) for id_ in ids
     }
-    for each in plan_undo(former, written, {**present, **others}):
+    for each in plan_undo(former, written, {**present, **others}, {}):
         if each.state is UndoState.CHANGED:
             assert each.present not in (
                 former.get(each.partition_id),

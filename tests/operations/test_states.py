@@ -95,6 +95,15 @@ def test_what_one_sample_shows_needs_no_window() -> None:
     assert state_of([sample(Seen(0.0, 30, 30, 0.0), owner="")]) is State.UNOWNED
 
 
+def test_a_moved_partition_is_as_expected_and_leaves_the_state_to_the_others() -> None:
+    moved = PartitionLag("0", 0, 9, None, "", 0, 0, 30.0, "", 1.0, is_moved=True)
+    assert state_of([Sample(60.0, moved, 30.0)]) is State.MOVED
+    assert (State.MOVED.severity, worst([State.MOVED, State.MOVED])) == (0, State.MOVED)
+    assert [worst([State.MOVED, each]) for each in State if each is not State.MOVED] == [
+        each for each in State if each is not State.MOVED
+    ]
+
+
 def test_too_little_is_unknown_and_never_ok() -> None:
     assert state_of([]) is State.UNKNOWN
     assert state_of(each_minute((10, 10), (10, 10))) is State.UNKNOWN
@@ -132,4 +141,4 @@ def test_the_state_of_a_group_is_its_worst() -> None:
         *range(4)
     ]
     worse_and_worse = (State.OK, State.WARN, State.UNOWNED, State.UNKNOWN, State.STOP)
-    assert [state.rank for state in worse_and_worse] == [0, 1, 1, 2, 3]
+    assert [state.rank for state in worse_and_worse] == [1, 2, 2, 3, 4]

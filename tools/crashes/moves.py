@@ -31,8 +31,8 @@ from crashes.workers.publishing import Publishing
 from crashes.workers.rounds import WorkersRound, in_folder
 from eventhub_checkpoints import open_store
 from eventhub_checkpoints.localhub import LocalHub
+from eventhub_checkpoints.operations.groups import CLOSED_NUMBER
 from eventhub_checkpoints.operations.move import Move, Pass
-from eventhub_checkpoints.operations.positions import CLOSED_NUMBER
 from killed_calls import KilledError, Killer
 
 ROUNDS = 10

@@ -183,7 +183,7 @@ SAMPLE = [
         "scope": list(SCOPE),
         "time": 1795514400.5,
         "foreign": [],
-        "partitions": [asdict(PartitionLag("0", 0, 16, 7, "4711", 9, 0, 5.5, "a", 1.5, None))],
+        "partitions": [asdict(PartitionLag("0", 0, 16, 7, "4711", 9, 0, 5.5, "a", 1.5))],
     }
 ]
 REQUEST = CLASSES["GetMetricsRequest"](

@@ -23,6 +23,8 @@ OPERATION, REACH = 60.0, 5.0
 """Documented limits: of an operation, and of a person's wait for a server that is not there."""
 SLACK = 15.0
 """Seconds that a busy machine, and the last attempt, may add."""
+OFFICIAL_SILENCE = ("consumer", "mute")
+"""The official client alone does not notice that a connected hub is mute."""
 PERSON = ("ehcp lag", "create", "verify")
 """Callers that wait for a refused connection or an unknown host no longer than `REACH`."""
 
@@ -42,7 +44,8 @@ def problems(result: Result) -> list[str]:
     found = []
     limit = limits(result.caller, result.fault)
     if result.caller in PATIENT and result.seconds == FOREVER:
-        if "unhealthy" not in result.notes:
+        is_told = (result.caller, result.fault) != OFFICIAL_SILENCE
+        if is_told and "unhealthy" not in result.notes:
             found.append("what waits for ever says so")
     elif result.fault in ANSWERS:
         if not result.error or result.took > SLACK:

@@ -10,26 +10,52 @@ STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 @contextmanager
-def on_stop_signals(stop: Callable[[], None]) -> Iterator[None]:
+def on_stop_signals(stop: Callable[[], None]) -> Iterator[list[int]]:
     """Call a function on SIGTERM and SIGINT in this block, if this is the main thread.
 
     Args:
         stop: called in another thread: the interrupted code may hold the lock of the event that it
             sets, on its way into `wait`.
+
+    Yields:
+        The numbers of the signals that have come.
+    """
+    received: list[int] = []
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        received.append(number)
+        threading.Thread(target=stop, daemon=True).start()
+
+    if threading.current_thread() is not threading.main_thread():
+        yield received
+        return
+    before = {number: signal.signal(number, handle) for number in STOP_SIGNALS}
+    try:
+        yield received
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def ended_by_sigterm() -> Iterator[None]:
+    """End this block on SIGTERM as on Ctrl-C, by an exception, if this is the main thread.
+
+    Raises:
+        SystemExit: its status is 143, that of a process that SIGTERM has ended.
     """
 
     def handle(number: int, frame: FrameType | None) -> None:
-        threading.Thread(target=stop, daemon=True).start()
+        raise SystemExit(128 + number)
 
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.signal(number, handle) for number in STOP_SIGNALS}
+    before = signal.signal(signal.SIGTERM, handle)
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

@@ -8,19 +8,28 @@ Its modules read options and print results; what is done, `operations` decides.
 - `status`: the commands that only read. `peek`: those that look at events. `history`: earlier
   checkpoints.
 - `reset`, `undo`, `delete` and `exchange` (files of positions, and copies) change positions, with
-  what they share in `change`, and their journal in `records`.
+  what they share in `change`, and their journal in `records`. `ending`: what is said if a command
+  ends early.
 - `dead_letters`: events that could not be processed.
 - `doctor`: findings about a group. `serve`: lag for Prometheus and KEDA. `ui`: a page in the
   browser.
 - `transfer`: mirror, move and migrate, which bring positions into another store.
 """
 
+import errno
 import importlib.util
+import io
 import logging
+import os
 import sys
+from pathlib import Path
 
-from eventhub_checkpoints.errors import CheckpointStoreError, MissingDriverError
+from eventhub_checkpoints.errors import CheckpointStoreError, ConfigurationError, MissingDriverError
 
+FAILED, WRONG_USAGE = 1, 2
+"""Exit statuses; `ending` and `target` have those of refusals and of unknown verdicts."""
+UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
+"""Errors of a write to standard output; a closed pipe ends the command without a message."""
 DRIVERS = ("typer", "rich", "filelock", "platformdirs")
 """Packages of the extra `cli`."""
 
@@ -28,8 +37,13 @@ DRIVERS = ("typer", "rich", "filelock", "platformdirs")
 def main() -> None:
     """Run the command and exit with its status.
 
-    An error of this package is printed as one line on standard error, with exit status 1.
+    An error of this package is printed as one line on standard error, with exit status 2 if an
+    option or what it names is wrong, else 1. So is one of standard output. A character that a
+    stream cannot encode is printed as its escape.
     """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         missing = [name for name in DRIVERS if importlib.util.find_spec(name) is None]
         if missing:
@@ -44,4 +58,13 @@ def main() -> None:
 
         app()
     except CheckpointStoreError as error:
-        sys.exit(f"eventhub-checkpoints: {error}")
+        print(f"eventhub-checkpoints: {error}", file=sys.stderr)
+        is_usage = isinstance(error, ConfigurationError)
+        sys.exit(FAILED if isinstance(error, MissingDriverError) or not is_usage else WRONG_USAGE)
+    except OSError as error:
+        if error.filename is not None or error.errno not in UNWRITABLE:
+            raise
+        # What is left in the stream's buffer would fail again when the interpreter flushes it.
+        with Path(os.devnull).open("w") as nowhere:
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
+        sys.exit(f"eventhub-checkpoints: standard output cannot be written ({error.strerror})")

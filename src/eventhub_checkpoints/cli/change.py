@@ -1,24 +1,28 @@
 """Shared parts of the commands that change positions: options, the command, and output."""
 
-from collections.abc import Callable, Iterator
+import shlex
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Annotated, Any
 
 import typer
 from azure.eventhub import CheckpointStore
 from rich.progress import Progress
 
+from eventhub_checkpoints._shared.texts import some
 from eventhub_checkpoints.cli.durations import duration_option
+from eventhub_checkpoints.cli.ending import telling
 from eventhub_checkpoints.cli.output import error_console
 from eventhub_checkpoints.cli.records import RecordFiles
 from eventhub_checkpoints.cli.target import Target
-from eventhub_checkpoints.operations.change import HOLD, GroupActiveError
+from eventhub_checkpoints.operations.change import HOLD
+from eventhub_checkpoints.operations.journal import Record
 from eventhub_checkpoints.operations.recorded_change import Command, Outcome
 from eventhub_checkpoints.receive.position import parse_partitions
 from eventhub_checkpoints.registry import shown
 
-REFUSED = 4
-"""Exit status if the group is active."""
 DRY_RUN = "dry run: nothing was changed; pass --execute"
 
 Execute = Annotated[
@@ -41,14 +45,102 @@ Partitions = Annotated[
 ]
 
 
+@dataclass
+class Begun:
+    """Change of a group that has begun.
+
+    Attributes:
+        record: for `ehcp undo`; its file is written before the first change.
+        partition_ids: to change, in this order.
+        changed: those that were.
+        is_done: whether nothing of it is left to do.
+    """
+
+    record: Record
+    partition_ids: Sequence[str]
+    changed: list[str] = field(default_factory=list)
+    is_done: bool = False
+
+    def lines(self, undo: str) -> Iterator[str]:
+        """Yield what was changed, what was not, and what takes it back or continues it.
+
+        Args:
+            undo: the command that takes it back.
+        """
+        left = [id_ for id_ in self.partition_ids if id_ not in self.changed]
+        if not self.record.path.exists():
+            yield f"nothing of {self.record.scope} was changed"
+            return
+        of_what = f"of {self.record.scope}"
+        if self.changed:
+            yield f"changed: partition {some(self.changed)} {of_what}"
+        if left:
+            yield f"perhaps changed: partition {left[0]} {of_what}"
+        if left[1:]:
+            yield f"not changed: partition {some(left[1:])} {of_what}"
+        if not left and not self.is_done:
+            yield (
+                "not held to the end: a consumer that had not noticed the loss of a partition "
+                "reads on from where it was"
+            )
+        yield f"to take it back: {undo}"
+        if not self.is_done:
+            yield "to continue: run the same command again"
+
+
+class Report:
+    """What a command has changed so far, in the groups of a target."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._begun: list[Begun] = []
+
+    @contextmanager
+    def follow(
+        self, hold: float, record: Record, partition_ids: Sequence[str]
+    ) -> Iterator[Callable[[str], None]]:
+        """Follow the change of a group, and show its progress; see `recorded_change.Progress`.
+
+        Args:
+            hold: seconds for which its partitions are held.
+            record: of the change.
+            partition_ids: in the order in which they are changed.
+        """
+        begun, terminal = Begun(record, partition_ids), error_console()
+        self._begun.append(begun)
+        with Progress(console=terminal, transient=True, disable=not terminal.is_terminal) as bar:
+            task = bar.add_task("changing", total=len(partition_ids))
+
+            def step(partition_id: str) -> None:
+                if partition_id:
+                    begun.changed.append(partition_id)
+                text = f"partition {partition_id}" if partition_id else f"holding for {hold:g} s"
+                bar.update(task, advance=1 if partition_id else 0, description=text)
+
+            yield step
+        begun.is_done = True
+
+    def lines(self) -> Iterator[str]:
+        """Yield what was changed, and what was not; nothing if no change has begun."""
+        for begun in self._begun:
+            yield from begun.lines(undo_line(self._target, begun.record))
+
+
+def undo_line(target: Target, record: Record) -> str:
+    """Return the command that shows what an undo of a change would do."""
+    scope = record.scope
+    changed = replace(target, group=scope.consumer_group)
+    if changed.scope.folded != scope.folded:
+        changed = replace(changed, hub="/".join(scope[:2]))
+    return f"ehcp undo {shlex.quote(record.path.name)}{changed.named('store', 'hub', 'group')}"
+
+
 @contextmanager
-def exit_if_active() -> Iterator[None]:
-    """Exit with status 4 if the group is active."""
-    try:
-        yield
-    except GroupActiveError as error:
-        typer.echo(f"eventhub-checkpoints: {error}", err=True)
-        raise typer.Exit(REFUSED) from None
+def reporting(target: Target, *, executes: bool) -> Iterator[Report]:
+    """Say what a command has changed in groups of a target if it ends early; see `telling`."""
+    report = Report(target)
+    with telling(report.lines, executes=executes):
+        yield report
 
 
 def partition_list(text: str | None) -> list[str]:
@@ -70,6 +162,7 @@ def command_on(
     target: Target,
     store: CheckpointStore,
     name: str,
+    report: Report,
     *,
     execute: bool,
     force: bool = False,
@@ -81,23 +174,11 @@ def command_on(
         target: has the store's name, and the time limits.
         store: the store.
         name: the command line for the record.
+        report: follows what is changed.
         execute: make the change; otherwise only plan it.
         force: take partitions from running consumers.
         hold: seconds for which they are held.
     """
-
-    @contextmanager
-    def progress(partitions: int) -> Iterator[Callable[[str], None]]:
-        terminal = error_console()
-        with Progress(console=terminal, transient=True, disable=not terminal.is_terminal) as bar:
-            task = bar.add_task("changing", total=partitions)
-
-            def step(partition_id: str) -> None:
-                text = f"partition {partition_id}" if partition_id else f"holding for {hold:g} s"
-                bar.update(task, advance=1 if partition_id else 0, description=text)
-
-            yield step
-
     return Command(
         name=name,
         store=store,
@@ -108,7 +189,7 @@ def command_on(
         hold=hold,
         expires_after=target.expires_after,
         timeout=target.timeout,
-        progress=progress,
+        progress=partial(report.follow, hold if force else 0.0),
     )
 
 
@@ -117,7 +198,7 @@ def store_name(target: Target) -> str:
     return "" if target.store is None else shown(target.store)
 
 
-def print_outcome(outcome: Outcome | None, *, is_needed: bool = True) -> None:
+def print_outcome(target: Target, outcome: Outcome | None, *, is_needed: bool = True) -> None:
     """Print what a command has done, and how to undo it."""
     if not is_needed:
         typer.echo("nothing to change")
@@ -126,9 +207,7 @@ def print_outcome(outcome: Outcome | None, *, is_needed: bool = True) -> None:
     else:
         if outcome.late:
             typer.echo(f"{outcome.late} late checkpoints of running consumers were overwritten")
-        record = outcome.record
-        undo = f"ehcp undo {record.path}" if record.is_undo else "ehcp undo"
-        typer.echo(f"done; {undo} restores the previous positions")
+        typer.echo(f"done; to take it back: {undo_line(target, outcome.record)}")
 
 
 def outcome_for_json(outcome: Outcome | None) -> dict[str, Any]:

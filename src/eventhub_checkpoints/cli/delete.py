@@ -10,10 +10,10 @@ from eventhub_checkpoints.cli.change import (
     Partitions,
     command_line,
     command_on,
-    exit_if_active,
     outcome_for_json,
     partition_list,
     print_outcome,
+    reporting,
 )
 from eventhub_checkpoints.cli.output import Json, print_json, print_table
 from eventhub_checkpoints.cli.target import Target, on_target
@@ -44,41 +44,41 @@ def delete(
     scope, ids = target.scope, partition_list(partitions)
     name = command_line("delete", partitions=",".join(ids) or None)
     outcome: Outcome | None = None
-    with target.open_store() as store, exit_if_active():
-        command = command_on(target, store, name, execute=execute)
+    with reporting(target, executes=execute) as report, target.open_store() as store:
+        command = command_on(target, store, name, report, execute=execute)
         with changing(command, scope) as change:
             if owners:
                 chosen = release_dead(change, ids)
             else:
                 chosen, outcome = delete_rows(change, ids)
-    rows = [deletion_for_json(change.group, id_) for id_ in chosen]
-    if as_json:
-        print_json(
-            {
-                **scope.as_dict(),
-                **outcome_for_json(outcome),
-                "executed": execute and bool(chosen),
-                "partitions": rows,
-            }
-        )
-        return
-    print_table(
-        ["PARTITION", ">CHECKPOINT", "OWNER", ">AGE"],
-        [
-            (
-                row["partition_id"],
-                row["sequence_number"],
-                row["owner_id"],
-                duration(row["ownership_age"]),
+        rows = [deletion_for_json(change.group, id_) for id_ in chosen]
+        if as_json:
+            print_json(
+                {
+                    **scope.as_dict(),
+                    **outcome_for_json(outcome),
+                    "executed": execute and bool(chosen),
+                    "partitions": rows,
+                }
             )
-            for row in rows
-        ],
-        title=str(scope),
-    )
-    if owners and execute and chosen:
-        typer.echo(f"released {len(chosen)}")
-        return
-    print_outcome(outcome, is_needed=bool(chosen))
+            return
+        print_table(
+            ["PARTITION", ">CHECKPOINT", "OWNER", ">AGE"],
+            [
+                (
+                    row["partition_id"],
+                    row["sequence_number"],
+                    row["owner_id"],
+                    duration(row["ownership_age"]),
+                )
+                for row in rows
+            ],
+            title=str(scope),
+        )
+        if owners and execute and chosen:
+            typer.echo(f"released {len(chosen)}")
+            return
+        print_outcome(target, outcome, is_needed=bool(chosen))
 
 
 def deletion_for_json(group: Group, partition_id: str) -> dict[str, Any]:

@@ -15,10 +15,10 @@ from eventhub_checkpoints.cli.change import (
     Partitions,
     command_line,
     command_on,
-    exit_if_active,
     outcome_for_json,
     partition_list,
     print_outcome,
+    reporting,
 )
 from eventhub_checkpoints.cli.output import (
     Json,
@@ -149,7 +149,7 @@ def transfer_for_json(transfer: Transfer) -> dict[str, Any]:
     }
 
 
-def print_transfers(transfers: Sequence[Transfer], as_json: bool) -> None:
+def print_transfers(target: Target, transfers: Sequence[Transfer], as_json: bool) -> None:
     """Print the plans of groups, and what was done."""
     if as_json:
         print_json([transfer_for_json(transfer) for transfer in transfers])
@@ -168,7 +168,7 @@ def print_transfers(transfers: Sequence[Transfer], as_json: bool) -> None:
             ],
             title=str(transfer.scope),
         )
-        print_outcome(transfer.outcome, is_needed=transfer.is_needed)
+        print_outcome(target, transfer.outcome, is_needed=transfer.is_needed)
 
 
 @on_target
@@ -195,8 +195,8 @@ def import_positions(
     text, ids = read_file(file), partition_list(partitions)
     # The file may change, or another one may be in its place; its name identifies the command.
     name = command_line(f"import {file.name}", partitions=",".join(ids) or None)
-    with target.open_store() as store, exit_if_active():
-        command = command_on(target, store, name, execute=execute, force=force, hold=hold)
+    with reporting(target, executes=execute) as report, target.open_store() as store:
+        command = command_on(target, store, name, report, execute=execute, force=force, hold=hold)
         if is_kafka(text):
             numbers = read_kafka(text, shown_path(file), target.scope)
             with working("reading the hub"):
@@ -207,7 +207,7 @@ def import_positions(
             scope = None if all_groups else target.scope
             sources = groups_of_file(read_groups(text, shown_path(file)), scope, shown_path(file))
         transfers = store_positions(command, sources, ids)
-    print_transfers(transfers, as_json)
+        print_transfers(target, transfers, as_json)
 
 
 @on_target
@@ -247,16 +247,17 @@ def copy(
         group=to_group or target.group,
     )
     ids = partition_list(partitions)
-    with target.open_store() as store, working("reading"):
-        if all_groups:
-            sources = positions_in(store, None)
-        else:
-            if goal.scope.folded == target.scope.folded and goal.store == target.store:
-                raise ConfigurationError(f"{target.scope} cannot be copied to itself")
-            sources = positions_for(store, target.scope, goal.scope)
     # What the record shows has no secret: a hub may be a connection string.
     name = command_line("copy", all_groups=all_groups, partitions=",".join(ids) or None)
-    with goal.open_store() as store, exit_if_active():
-        command = command_on(goal, store, name, execute=execute, force=force, hold=hold)
-        transfers = store_positions(command, sources, ids)
-    print_transfers(transfers, as_json)
+    with reporting(goal, executes=execute) as report:
+        with target.open_store() as store, working("reading"):
+            if all_groups:
+                sources = positions_in(store, None)
+            else:
+                if goal.scope.folded == target.scope.folded and goal.store == target.store:
+                    raise ConfigurationError(f"{target.scope} cannot be copied to itself")
+                sources = positions_for(store, target.scope, goal.scope)
+        with goal.open_store() as store:
+            command = command_on(goal, store, name, report, execute=execute, force=force, hold=hold)
+            transfers = store_positions(command, sources, ids)
+            print_transfers(goal, transfers, as_json)

@@ -23,6 +23,7 @@ WIDTH = 80
 IS_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 COLOURS = {
     "OK": "green",
+    "MOVED": "cyan",
     "WARN": "yellow",
     "UNOWNED": "yellow",
     "UNKNOWN": "magenta",

@@ -15,7 +15,7 @@ from filelock import FileLock, Timeout
 from platformdirs import user_state_path
 
 from eventhub_checkpoints.cli.output import read_file, shown_path
-from eventhub_checkpoints.errors import ConfigurationError, InvalidRecordError
+from eventhub_checkpoints.errors import CheckpointStoreError, ConfigurationError, InvalidRecordError
 from eventhub_checkpoints.operations.journal import Record
 from eventhub_checkpoints.operations.positions import (
     GroupPositions,
@@ -66,9 +66,11 @@ def read_record(path: Path) -> Record:
     groups = groups_of(value, shown_path(path))
     texts = {key: value.get(key) for key in ("time", "command", "store", "state", "owner")}
     rows = value.get("written")
+    untouched = value.get("untouched", [])  # records of earlier versions have none
     if (
         len(groups) != 1
         or not isinstance(rows, list)
+        or not isinstance(untouched, list)
         or not all(isinstance(each, str) for each in texts.values())
     ):
         raise ConfigurationError(
@@ -77,6 +79,7 @@ def read_record(path: Path) -> Record:
         )
     try:
         written = unique(position_row(row) for row in rows)
+        left = unique(position_row(row) for row in untouched)
     except InvalidRecordError as error:
         raise ConfigurationError(f"{shown_path(path)}: {error}") from None
     return Record(
@@ -84,6 +87,7 @@ def read_record(path: Path) -> Record:
         groups[0].scope,
         former=groups[0].positions,
         written=written,
+        untouched=left,
         **{key: str(each) for key, each in texts.items()},
     )
 
@@ -123,6 +127,7 @@ class RecordFiles:
             state=record.state,
             owner=record.owner,
             written=json_rows(record.written),
+            untouched=json_rows(record.untouched),
         )
         partial = record.path.with_suffix(".partial")
         try:
@@ -145,13 +150,13 @@ class RecordFiles:
         The lock ends with the process.
 
         Raises:
-            ConfigurationError: another command changes the group.
+            CheckpointStoreError: another command changes the group.
         """
         lock = FileLock(folder() / f"{file_name(scope)}.lock")
         try:
             lock.acquire(timeout=0)
         except Timeout:
-            raise ConfigurationError(
+            raise CheckpointStoreError(
                 f"another ehcp changes the positions of {scope} now; wait until it has finished"
             ) from None
         except OSError as error:

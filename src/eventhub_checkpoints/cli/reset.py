@@ -12,10 +12,10 @@ from eventhub_checkpoints.cli.change import (
     Partitions,
     command_line,
     command_on,
-    exit_if_active,
     outcome_for_json,
     partition_list,
     print_outcome,
+    reporting,
 )
 from eventhub_checkpoints.cli.output import (
     Json,
@@ -133,8 +133,8 @@ def reset(
         goal = read_kafka(read_file(from_file), shown_path(from_file), scope)
     else:
         goal = goal_of(KINDS[option], str(chosen[option]))
-    with target.open_store() as store, exit_if_active():
-        command = command_on(target, store, name, execute=execute, force=force, hold=hold)
+    with reporting(target, executes=execute) as report, target.open_store() as store:
+        command = command_on(target, store, name, report, execute=execute, force=force, hold=hold)
         with changing(command, scope) as change:
             warn_if_unknown(store, scope, has_rows=bool(change.group.partition_ids))
             with working("reading the hub"):
@@ -151,27 +151,27 @@ def reset(
                 following = {each.partition_id: each.new for each in plan}
                 write_file(export, to_kafka(scope.eventhub_name, following))
             targets = changes_of(plan, change.group)
-            outcome = change.store(targets)
-    if as_json:
-        rows = [plan_for_json(each) for each in plan]
-        print_json({**scope.as_dict(), **outcome_for_json(outcome), "partitions": rows})
-        return
-    print_table(
-        ["PARTITION", ">OLD", ">NEW", ">AGAIN", ">SKIPPED", "NOTE"],
-        [
-            (
-                each.partition_id,
-                each.before and each.before.next,
-                each.new,
-                each.read_again,
-                each.skipped,
-                each.note,
-            )
-            for each in plan
-        ],
-        title=str(scope),
-    )
-    print_outcome(outcome, is_needed=bool(targets))
+            outcome = change.store(targets, [each.partition_id for each in plan])
+        if as_json:
+            rows = [plan_for_json(each) for each in plan]
+            print_json({**scope.as_dict(), **outcome_for_json(outcome), "partitions": rows})
+            return
+        print_table(
+            ["PARTITION", ">OLD", ">NEW", ">AGAIN", ">SKIPPED", "NOTE"],
+            [
+                (
+                    each.partition_id,
+                    each.before and each.before.next,
+                    each.new,
+                    each.read_again,
+                    each.skipped,
+                    each.note,
+                )
+                for each in plan
+            ],
+            title=str(scope),
+        )
+        print_outcome(target, outcome, is_needed=bool(targets))
 
 
 def plan_for_json(plan: PartitionReset) -> dict[str, Any]:

@@ -51,7 +51,7 @@ def list_groups(target: Target, *, as_json: Json = False) -> None:
     """List the consumer groups of a store.
 
     A group is active if every partition that has a row has a live owner, partial if only some have,
-    and idle if no member is alive.
+    idle if no member is alive, and moved if another store has its positions.
     """
     with target.open_store() as store, working("reading"):
         listed = groups(store, expires_after=target.expires_after)
@@ -338,8 +338,13 @@ def check(
     if as_json:
         print_json({"state": state, **lag_for_json(window[-1], states)})
     else:
+        ids: dict[State, list[str]] = {}
+        for id_, each in sorted(states.items(), key=lambda item: -item[1].rank):
+            ids.setdefault(each, []).append(id_)
         details = "".join(
-            f"; partition {id_} {each}" for id_, each in states.items() if each is not State.OK
+            f"; {each} in partition {some(of_state)}"
+            for each, of_state in ids.items()
+            if each.severity
         )
         typer.echo(f"{state}: {window[-1].scope}, lag {total_lag(window[-1])}{details}")
     raise typer.Exit(state.severity)

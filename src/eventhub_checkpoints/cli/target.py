@@ -6,6 +6,7 @@ An option comes before its environment variable, and that before the profile.
 import functools
 import inspect
 import os
+import shlex
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -18,8 +19,9 @@ from platformdirs import user_config_path
 
 from eventhub_checkpoints._shared.deadline import UNREACHABLE_TIMEOUT
 from eventhub_checkpoints._shared.durations import parse_duration
-from eventhub_checkpoints._shared.secrets import quoted
+from eventhub_checkpoints._shared.secrets import holds_secret, quoted
 from eventhub_checkpoints._shared.settings import nearest_first
+from eventhub_checkpoints._shared.wrapping import declares
 from eventhub_checkpoints.abilities import FullCheckpointStore
 from eventhub_checkpoints.cli.durations import duration_option
 from eventhub_checkpoints.cli.output import shown_path
@@ -28,7 +30,7 @@ from eventhub_checkpoints.receive.address import DEFAULT_CONSUMER_GROUP
 from eventhub_checkpoints.receive.amqp.address import HubAddress
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT
 from eventhub_checkpoints.records import Scope
-from eventhub_checkpoints.registry import open_store
+from eventhub_checkpoints.registry import open_store, shown
 from eventhub_checkpoints.sdk.consumer import EXPIRES_AFTER
 from eventhub_checkpoints.stores.backends import BLOB
 
@@ -44,6 +46,8 @@ NO_HUB = (
 )
 
 
+DEFAULTS = {"group": DEFAULT_CONSUMER_GROUP}
+"""Values of options that nothing has named."""
 KINDS: Mapping[type, str] = {str: "a string", dict: "a table"}
 """Types of a profile's values, for errors."""
 
@@ -61,6 +65,8 @@ class Target:
         timeout: seconds for the queries to the hub, and for each call of the store.
         unreachable_timeout: seconds for which they try to connect to a server that refuses
             connections or is not known.
+        profile: name of the profile that was read; None if none was.
+        of_profile: its values, by option.
     """
 
     store: str | Mapping[str, Any] | None = field(default=None, repr=False)
@@ -70,13 +76,37 @@ class Target:
     expires_after: float = EXPIRES_AFTER
     timeout: float = OPERATION_TIMEOUT
     unreachable_timeout: float = UNREACHABLE_TIMEOUT
+    profile: str | None = None
+    of_profile: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    def named(self, *names: str) -> str:
+        """Return the options that name the target, to follow a command that is to be pasted.
+
+        What the environment has is left out, as the same shell has it; a secret is left out, too.
+
+        Args:
+            names: `store`, `hub`, `group`.
+        """
+        words: list[str] = []
+        for name in names:
+            value = getattr(self, name)
+            if self.profile and self.of_profile.get(name) == value:
+                words += [] if "--profile" in words else ["--profile", self.profile]
+            elif value and value != os.environ.get(f"EHCP_{name.upper()}", DEFAULTS.get(name)):
+                words += [f"--{name}", self._without_secret(name, str(value))]
+        return "".join(f" {shlex.quote(word)}" for word in words)
+
+    def _without_secret(self, name: str, value: str) -> str:
+        if not holds_secret(value):
+            return value
+        return "/".join(self.scope[:2]) if name == "hub" else shown(value)
 
     @contextmanager
     def open_store(self) -> Iterator[FullCheckpointStore]:
         """Open the store, and close it at the end.
 
         Raises:
-            ConfigurationError: none is named, or it cannot be opened.
+            ConfigurationError: none is named, it cannot be opened, or only one process sees it.
         """
         if self.store is None:
             raise ConfigurationError(NO_STORE)
@@ -85,6 +115,12 @@ class Target:
             "unreachable_timeout": self.unreachable_timeout,
         }
         with open_store(self.store, **limits) as store:
+            if declares(store, "for_one_process"):
+                raise ConfigurationError(
+                    f"{shown(self.store)} exists in one process only: this command would see "
+                    "nothing of it, and its changes would end with the command; name a store that "
+                    "the consumers share"
+                )
             yield store
 
     @property
@@ -296,10 +332,13 @@ def read_target(*, profile: str | None, **options: Any) -> Target:
     Raises:
         ConfigurationError: the profile does not exist, or has an invalid key or value.
     """
-    chosen = read_profile(profile) if profile else {}
-    chosen |= {name: value for name, value in options.items() if value is not None}
+    of_profile = read_profile(profile) if profile else {}
+    chosen = of_profile | {name: value for name, value in options.items() if value is not None}
     # Whoever names a time wants to wait that long, also for a server that is about to start.
-    return Target(**chosen, unreachable_timeout=chosen.get("timeout", UNREACHABLE_TIMEOUT))
+    unreachable_timeout = chosen.get("timeout", UNREACHABLE_TIMEOUT)
+    return Target(
+        **chosen, unreachable_timeout=unreachable_timeout, profile=profile, of_profile=of_profile
+    )
 
 
 def read_profile(name: str) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import json
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from typing import Annotated
@@ -12,15 +12,17 @@ from typing import Annotated
 import typer
 
 from eventhub_checkpoints._shared.signals import on_stop_signals
-from eventhub_checkpoints._shared.texts import partitions
+from eventhub_checkpoints._shared.texts import partitions, some
 from eventhub_checkpoints.abilities import FullCheckpointStore
-from eventhub_checkpoints.cli.change import Execute, exit_if_active
+from eventhub_checkpoints.cli.change import Execute
 from eventhub_checkpoints.cli.durations import duration_option
+from eventhub_checkpoints.cli.ending import telling
 from eventhub_checkpoints.cli.output import Json, print_json, print_table, working
 from eventhub_checkpoints.cli.target import Target, on_target, read_profile
 from eventhub_checkpoints.errors import ConfigurationError, StoreError
 from eventhub_checkpoints.operations import mirror as mirrors
 from eventhub_checkpoints.operations import move as moves
+from eventhub_checkpoints.operations.groups import in_order
 from eventhub_checkpoints.operations.mirror import Mirror
 from eventhub_checkpoints.operations.move import Move, PartitionMove, Stage
 from eventhub_checkpoints.operations.transfer import Step
@@ -76,8 +78,9 @@ def mirror(
     The other store is never overwritten with something older. If the group is rewound, the other
     store follows, provided that it still has what this mirror copied. Ends on SIGTERM or Ctrl-C.
     """
-    stopping = threading.Event()
+    stopping, copied = threading.Event(), set[str]()
     with (
+        telling(lambda: copied_so_far(copied), executes=execute),
         open_both(target, to_store, to_profile) as (source, receiver),
         on_stop_signals(stopping.set),
     ):
@@ -87,12 +90,21 @@ def mirror(
             return
         if once:
             made = copier.copy()
+            copied.update(made.copied)
             print_steps(made.steps, as_json, executed=True, copied=made.copied)
             if made.error:
                 raise StoreError(made.error)
             return
         for made in copier.run(every, stopping):
+            copied.update(made.copied)
             print_pass(made, as_json)
+
+
+def copied_so_far(partition_ids: Collection[str]) -> Iterator[str]:
+    """Yield which positions were copied; a copy never overwrites something later."""
+    if partition_ids:
+        yield f"copied: partition {some(in_order(partition_ids))}"
+        yield "to continue: run the same command again"
 
 
 def print_steps(
@@ -167,14 +179,14 @@ def move(
     The consumers of the old store lose their partitions, or release them, and those of the new
     store get them with the final positions. Run it again if it was interrupted: it continues.
     """
-    with working("reading the hub"):
+    stopping, shown = threading.Event(), dict[str, Stage]()
+    with telling(lambda: moved_so_far(shown), executes=execute), working("reading the hub"):
         partition_ids = list_partitions(target.address, timeout=target.timeout)
-    stopping = threading.Event()
     with (
+        telling(lambda: moved_so_far(shown), executes=execute),
         open_both(target, to_store, to_profile) as (source, receiver),
-        on_stop_signals(stopping.set),
-    ):
-        mover = Move(
+        on_stop_signals(stopping.set) as signals,
+        Move(
             source,
             receiver,
             target.scope,
@@ -182,19 +194,39 @@ def move(
             expires_after=target.expires_after,
             settle=settle,
             waits=wait,
-        )
-        made, shown = moves.Pass(time.time()), dict[str, Stage]()
-        with exit_if_active():
-            if not execute:
-                print_moves(mover.check(), as_json)
-                return
-            for made in mover.run(mover.interval, stopping):
-                shown = print_progress(made, shown, as_json)
+        ) as mover,
+    ):
+        if not execute:
+            print_moves(mover.check(), as_json)
+            return
+        made = moves.Pass(time.time())
+        for made in mover.run(mover.interval, stopping):
+            print_progress(made, shown, as_json)
         if not made.is_done:
-            raise StoreError("the move was stopped; run it again to continue")
+            raise SystemExit(128 + signals[0])
         if not as_json:
             typer.echo(f"moved {partitions(made.partitions)}; stop the old store's consumers")
         mover.hold(mover.interval, hold, stopping)
+
+
+def moved_so_far(stages: Mapping[str, Stage]) -> Iterator[str]:
+    """Yield what a move has done, by the last known stages of the partitions."""
+    words = {
+        Stage.DONE: "moved",
+        Stage.CLOSED: "in neither store until the move goes on",
+        Stage.PREPARED: "not moved",
+        Stage.OPEN: "not moved",
+    }
+    by_word: dict[str, list[str]] = {}
+    for id_ in in_order(stages):
+        by_word.setdefault(words[stages[id_]], []).append(id_)
+    for word, ids in by_word.items():
+        yield f"{word}: partition {some(ids)}"
+    if stages:
+        yield (
+            "to continue: run the same command again; to go back after that, run it with the "
+            "stores exchanged"
+        )
 
 
 def print_moves(partitions: Sequence[PartitionMove], as_json: bool) -> None:
@@ -213,10 +245,10 @@ def print_moves(partitions: Sequence[PartitionMove], as_json: bool) -> None:
     typer.echo(f"dry run: would move {left} of {len(partitions)} partitions; pass --execute")
 
 
-def print_progress(made: moves.Pass, shown: dict[str, Stage], as_json: bool) -> dict[str, Stage]:
-    """Print the partitions whose stage has changed; return the stages."""
-    stages = {each.partition_id: each.stage for each in made.partitions} or shown
-    changed = [each for each in made.partitions if shown.get(each.partition_id) != each.stage]
+def print_progress(made: moves.Pass, stages: dict[str, Stage], as_json: bool) -> None:
+    """Print the partitions whose stage has changed, and note their stages."""
+    changed = [each for each in made.partitions if stages.get(each.partition_id) != each.stage]
+    stages.update({each.partition_id: each.stage for each in changed})
     if as_json:
         partitions = [asdict(each) for each in changed]
         line = {"time": made.time, "partitions": partitions, "error": made.error}
@@ -229,7 +261,6 @@ def print_progress(made: moves.Pass, shown: dict[str, Stage], as_json: bool) -> 
             position = "none" if each.position is None else str(each.position)
             text = f"partition {each.partition_id}: {each.stage}, position {position}"
             print_line(made.time, text)
-    return stages
 
 
 @on_target
@@ -269,10 +300,15 @@ def migrate(
     with working("reading"):
         saved = migration.read(format, source, target.scope, prefix=prefix)
         numbered = migration.with_numbers(saved, target.address, timeout=target.timeout)
-    with target.open_store() as store:
+    migrated = migration.Migrated()
+    with (
+        telling(lambda: copied_so_far(migrated.copied), executes=execute),
+        target.open_store() as store,
+    ):
         planned = migration.Migration.planned(store, target.scope, numbered, target.expires_after)
-        migrated = planned.execute() if execute else migration.Migrated()
-    print_steps(planned.steps, as_json, executed=execute, copied=migrated.copied)
+        if execute:
+            planned.execute(migrated)
+        print_steps(planned.steps, as_json, executed=execute, copied=migrated.copied)
     if migrated.failures:
         reasons = "; ".join(
             f"partition {id_}: {reason}" for id_, reason in migrated.failures.items()

@@ -12,7 +12,7 @@ import typer
 
 from eventhub_checkpoints._shared.drivers import require_package
 from eventhub_checkpoints._shared.signals import STOP_SIGNALS, blocked_stop_signals
-from eventhub_checkpoints.cli.change import command_on
+from eventhub_checkpoints.cli.change import Report, command_on
 from eventhub_checkpoints.cli.durations import duration_option
 from eventhub_checkpoints.cli.status import MissingOption
 from eventhub_checkpoints.cli.target import Target, Through, on_targets, open_stores
@@ -123,7 +123,8 @@ def polled_pages(
     ]
 
     def command(group: PolledGroup, name: str) -> Command:
-        return command_on(of_target[group.scope.folded], group.store, name, execute=True)
+        target = of_target[group.scope.folded]
+        return command_on(target, group.store, name, Report(target), execute=True)
 
     monitor = Monitor(polled, interval=interval, hold=interval * (SAMPLES - 1))
     return Pages(

@@ -11,15 +11,15 @@ from eventhub_checkpoints.cli.change import (
     Forced,
     Hold,
     command_on,
-    exit_if_active,
     outcome_for_json,
     print_outcome,
+    reporting,
     store_name,
 )
 from eventhub_checkpoints.cli.output import Json, print_json, print_table
 from eventhub_checkpoints.cli.records import RecordFiles, folder, read_record
 from eventhub_checkpoints.cli.target import Target, on_target
-from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.errors import CheckpointStoreError
 from eventhub_checkpoints.operations.change import HOLD
 from eventhub_checkpoints.operations.journal import Record
 from eventhub_checkpoints.operations.recorded_change import changing
@@ -58,43 +58,49 @@ def undo(
         store_name(target),
     )
     scope = record.scope
-    with target.open_store() as store, exit_if_active():
+    with reporting(target, executes=execute) as report, target.open_store() as store:
         command = command_on(
-            target, store, f"undo {record.path.name}", execute=execute, force=force, hold=hold
+            target,
+            store,
+            f"undo {record.path.name}",
+            report,
+            execute=execute,
+            force=force,
+            hold=hold,
         )
         with changing(command, scope) as change:
             done = restore(change, record)
-    if as_json:
-        rows = [asdict(each) for each in done.plan]
-        print_json(
-            {
-                **scope.as_dict(),
-                "undone": record_for_json(record),
-                **outcome_for_json(done.outcome),
-                "partitions": rows,
-            }
-        )
-    else:
-        print_table(
-            ["PARTITION", ">NOW", ">RESTORED", "STATE"],
-            [
-                (
-                    each.partition_id,
-                    each.present and each.present.next,
-                    each.former and each.former.next,
-                    each.state,
-                )
-                for each in done.plan
-            ],
-            title=f"{scope}: {record.command}, {record.time}",
-        )
-    if done.refused:
-        raise ConfigurationError(
-            f"partitions {', '.join(done.refused)} were changed since; pass --force to overwrite "
-            "that"
-        )
-    if not as_json:
-        print_outcome(done.outcome, is_needed=done.is_needed)
+        if as_json:
+            rows = [asdict(each) for each in done.plan]
+            print_json(
+                {
+                    **scope.as_dict(),
+                    "undone": record_for_json(record),
+                    **outcome_for_json(done.outcome),
+                    "partitions": rows,
+                }
+            )
+        else:
+            print_table(
+                ["PARTITION", ">NOW", ">RESTORED", "STATE"],
+                [
+                    (
+                        each.partition_id,
+                        each.present and each.present.next,
+                        each.former and each.former.next,
+                        each.state,
+                    )
+                    for each in done.plan
+                ],
+                title=f"{scope}: {record.command}, {record.time}",
+            )
+        if done.refused:
+            raise CheckpointStoreError(
+                f"partitions {', '.join(done.refused)} were changed since; pass --force to "
+                "overwrite that"
+            )
+        if not as_json:
+            print_outcome(target, done.outcome, is_needed=done.is_needed)
 
 
 def existing(file: Path) -> Path:

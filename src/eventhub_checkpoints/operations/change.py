@@ -7,6 +7,7 @@ them, and closes them. Until then its late checkpoints are overwritten again. Wh
 are released, the consumers claim them anew and begin at the stored position.
 """
 
+import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,9 @@ from eventhub_checkpoints.operations.groups import Group, in_order
 from eventhub_checkpoints.operations.history import keep_next_write
 from eventhub_checkpoints.operations.positions import Position, read_positions
 from eventhub_checkpoints.records import Scope
+from eventhub_checkpoints.sdk.consumer import EXPIRES_AFTER
+
+log = logging.getLogger(__name__)
 
 HOLD = 45.0
 """Seconds for which partitions are held by default.
@@ -43,34 +47,47 @@ Targets = Mapping[str, Position | None]
 
 
 class GroupActiveError(CheckpointStoreError):
-    """A group whose positions are to be changed has live members."""
+    """A group whose positions are to be changed has owners.
 
-    def __init__(self, group: Group, way_out: str) -> None:
+    Args:
+        group: the group.
+        way_out: what the operator can do about its consumers.
+        fenced: partitions that another command holds; named if the group has no live member.
+    """
+
+    def __init__(self, group: Group, way_out: str, fenced: Sequence[str] = ()) -> None:
         members = [
             f"{member.owner_id!r} (partitions {', '.join(member.partition_ids)})"
             for member in group.members
         ]
-        names = some(members, shown=SHOWN_MEMBERS)
-        super().__init__(f"{group.scope} is active: {names}; {way_out}")
+        reason = f"{some(members, shown=SHOWN_MEMBERS)}; {way_out}"
+        if not members:
+            reason = (
+                f"another ehcp holds partition {', '.join(fenced)}; wait until it has ended, or, "
+                "if it was killed, for the time of --expires-after"
+            )
+        super().__init__(f"{group.scope} is active: {reason}")
 
 
 STOP_OR_FORCE = "stop its consumers, or pass --force to take their partitions"
 
 
 def refuse_active(group: Group, *, own: str = "", way_out: str = STOP_OR_FORCE) -> None:
-    """Refuse a group with live members.
+    """Refuse a group with live members, or of which another command holds partitions.
 
     Args:
         group: the group.
         own: beginning of the owner ids of an interrupted change, which do not count.
-        way_out: what the operator can do.
+        way_out: what the operator can do about its consumers.
 
     Raises:
         GroupActiveError: it has one.
     """
-    others = [member for member in group.members if not own or not member.owner_id.startswith(own)]
-    if others:
-        raise GroupActiveError(group, way_out)
+    fenced = in_order(
+        id_ for id_, each in group.fences.items() if not own or not each.owner_id.startswith(own)
+    )
+    if group.members or fenced:
+        raise GroupActiveError(group, way_out, fenced)
 
 
 def write(
@@ -159,11 +176,21 @@ class Force:
         owner: beginning of the owner ids that hold them.
         hold: seconds for which they are held.
         timeout: seconds for taking them.
+        expires_after: seconds after which an ownership that was not renewed counts as expired.
     """
 
     owner: str
     hold: float = HOLD
     timeout: float = 60.0
+    expires_after: float = EXPIRES_AFTER
+
+
+def in_order_of_change(targets: Targets) -> list[str]:
+    """Return partitions in the order in which they are changed.
+
+    Deleting a row ends the hold of its partition, so it comes last.
+    """
+    return sorted(in_order(targets), key=lambda id_: targets[id_] is None)
 
 
 def change_positions(
@@ -186,6 +213,9 @@ def change_positions(
         progress: called with each partition whose position was stored or deleted, and with `""`
             after each renewal of the claims.
 
+    However it ends, the partitions that it holds are released; where the store does not answer,
+    they expire.
+
     Returns:
         Number of late checkpoints of consumers that were overwritten.
 
@@ -196,7 +226,7 @@ def change_positions(
     """
     for id_, position in targets.items():
         check_writable(store, id_, position)
-    ids = in_order(targets)
+    ids = in_order_of_change(targets)
     if force is None:
         keep(read_positions(store, scope))
         for id_ in ids:
@@ -206,27 +236,29 @@ def change_positions(
                 raise stale(error, scope) from None
             progress(id_)
         return 0
-    deleted = [id_ for id_ in ids if targets[id_] is None]
-    stored = {id_: position for id_, position in targets.items() if position is not None}
+    stored = {id_: position for id_ in ids if (position := targets[id_]) is not None}
     pause = max(0.05, min(LONGEST_ROUND, force.hold / 10))
-    fence = Fence(store, scope, force.owner, renew_after=pause / 2)
+    fence = Fence(
+        store, scope, force.owner, expires_after=force.expires_after, renew_after=pause / 2
+    )
     try:
         fence.take(ids, force.timeout)
         keep(read_positions(store, scope))
-        for id_ in in_order(stored):
+        for id_ in stored:
             write(store, scope, id_, stored[id_])
             progress(id_)
         late = 0
-        for _ in holding(fence, ids, force, pause):
-            late += write_again(store, scope, stored)
+        for overwritten in holding(store, fence, stored, force, pause):
+            late += overwritten
             progress("")
-        # Deleting a row ends the hold of its partition, so it comes last.
-        for id_ in deleted:
+        for id_ in ids[len(stored) :]:
             that_deletes(store).delete_partition(*scope, id_)
             fence.held.pop(id_)
             progress(id_)
-    finally:
-        fence.release([*fence.held])
+    except BaseException:
+        fence.release_stored()
+        raise
+    fence.release([*fence.held])
     return late
 
 
@@ -241,25 +273,55 @@ def stale(error: StaleCheckpointError, scope: Scope) -> StaleCheckpointError:
 
 
 def holding(
-    fence: Fence, partition_ids: Sequence[str], force: Force, pause: float
-) -> Iterator[None]:
-    """Hold partitions until their consumers have closed them; yield after each renewal.
+    store: CheckpointStore,
+    fence: Fence,
+    stored: Mapping[str, Position],
+    force: Force,
+    pause: float,
+) -> Iterator[int]:
+    """Hold partitions until their consumers have closed them.
+
+    An outage of the store does not count as time in which they do, as they cannot notice their loss
+    in it; nor can anybody claim a partition until the claims have expired.
+
+    Args:
+        store: the store.
+        fence: holds the partitions.
+        stored: positions that were stored in them.
+        force: how long they are held.
+        pause: seconds between two renewals.
+
+    Yields:
+        After each renewal: the number of late checkpoints that were overwritten.
 
     Raises:
-        StoreUnavailableError: consumers took partitions back again and again.
+        StoreUnavailableError: the store did not answer until the claims had expired, or consumers
+            took partitions back again and again.
     """
-    began = until = time.monotonic()
-    until += force.hold
-    while (left := until - time.monotonic()) > 0:
+    partition_ids = [*fence.held]
+    began = answered = time.monotonic()
+    until, is_away = began + force.hold, False
+    while (left := until - (turn := time.monotonic())) > 0:
         time.sleep(min(left, pause))
-        fence.take(partition_ids, force.timeout)
+        try:
+            fence.take(partition_ids, force.timeout)
+            late = write_again(store, fence.scope, stored)
+        except StoreUnavailableError as error:
+            now = time.monotonic()
+            if now - answered >= force.expires_after:
+                raise
+            if not is_away:
+                log.warning("the partitions of %s are held meanwhile: %s", fence.scope, error)
+            began, until, is_away = began + now - turn, until + now - turn, True
+            continue
+        answered, is_away = time.monotonic(), False
         # Whoever had one for a moment may read on from anywhere: everything begins again.
         until = max([until, *(taken + force.hold for taken in fence.taken_at.values())])
         if until > began + 5 * force.hold:
             raise StoreUnavailableError(
                 f"consumers of {fence.scope} take partitions back all the time; stop them"
             )
-        yield
+        yield late
 
 
 def write_again(store: CheckpointStore, scope: Scope, positions: Mapping[str, Position]) -> int:

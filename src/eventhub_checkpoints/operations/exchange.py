@@ -80,7 +80,7 @@ def store_group(command: Command, source: GroupPositions, partition_ids: Sequenc
         chosen = {id_: positions[id_] for id_ in partition_ids or positions}
         steps = plan(chosen, change.present, force=command.force)
         targets = {each.partition_id: each.source for each in steps if each.action.writes}
-        return Transfer(scope, steps, change.store(targets))
+        return Transfer(scope, steps, change.store(targets, [*chosen]))
 
 
 def positions_in(store: CheckpointStore, scope: Scope | None) -> list[GroupPositions]:

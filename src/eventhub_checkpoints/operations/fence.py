@@ -12,14 +12,16 @@ import random
 import time
 import uuid
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from itertools import count
 from typing import Any
 
 from azure.eventhub import CheckpointStore
 
 from eventhub_checkpoints._shared.deadline import pause
-from eventhub_checkpoints.errors import StoreUnavailableError
+from eventhub_checkpoints.errors import CheckpointStoreError, StoreUnavailableError
 from eventhub_checkpoints.operations.groups import (
+    FENCE,
     Owner,
     Row,
     in_order,
@@ -29,7 +31,6 @@ from eventhub_checkpoints.operations.groups import (
 from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.sdk.consumer import EXPIRES_AFTER
 
-PREFIX = "ehcp-"
 RENEWALS = 4
 """Number of renewals within the time after which an ownership expires."""
 LONGEST_RENEWAL = 10.0
@@ -38,12 +39,7 @@ LONGEST_RENEWAL = 10.0
 
 def new_owner() -> str:
     """Return the beginning of the owner ids of a new fence."""
-    return f"{PREFIX}{uuid.uuid4().hex[:12]}"
-
-
-def is_fence(owner_id: str) -> bool:
-    """Return whether an owner id is that of a fence, and not of a consumer."""
-    return owner_id.startswith(PREFIX)
+    return f"{FENCE}{uuid.uuid4().hex[:12]}"
 
 
 class Fence:
@@ -118,7 +114,7 @@ class Fence:
                 if owner.age < self._renew_after:
                     held[id_] = owner.row
                     continue
-            elif spare_live and owner and owner.is_live and not is_fence(owner.owner_id):
+            elif spare_live and owner and owner.consumer:
                 continue
             names = {**self.scope.as_dict(), "partition_id": id_}
             claims.append({**names, **(owner.row if owner else {}), "owner_id": own_id})
@@ -179,3 +175,18 @@ class Fence:
             self._store,
             [self.held.pop(id_) for id_ in in_order(partition_ids) if id_ in self.held],
         )
+
+    def release_stored(self) -> None:
+        """Release all that it owns in the store, at the end of an operation that was interrupted.
+
+        A claim whose answer was lost is among it. What cannot be released, as the store does not
+        answer, expires.
+        """
+        with suppress(CheckpointStoreError):
+            own = [
+                owner.row
+                for id_, owner in self.read().items()
+                if owner.owner_id == self.owner_id(id_)
+            ]
+            release(self._store, own)
+        self.held.clear()

@@ -13,8 +13,17 @@ from eventhub_checkpoints.base import BaseCheckpointStore
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.address import DEFAULT_CONSUMER_GROUP
 from eventhub_checkpoints.receive.position import is_partition_id
-from eventhub_checkpoints.records import RELEASED, Scope
+from eventhub_checkpoints.records import MOST_INT64, RELEASED, Scope
 from eventhub_checkpoints.sdk.consumer import EXPIRES_AFTER
+
+FENCE = "ehcp-"
+"""Beginning of the owner ids of fences: ownerships that a command takes, and no consumer."""
+
+CLOSED_NUMBER = MOST_INT64
+"""Sequence number of a closed checkpoint, whose position another store has. No hub reaches it, so a
+consumer that starts there receives no event, and a store of this package refuses every checkpoint
+below it.
+"""
 
 Row = Mapping[str, Any]
 """Row of a store, as azure-eventhub types it: `CheckpointStore.list_ownership`."""
@@ -27,11 +36,13 @@ class GroupState(StrEnum):
         ACTIVE: every partition that has a row is owned by a live member.
         PARTIAL: some are, and some are not.
         IDLE: no member is alive.
+        MOVED: every checkpoint is closed: another store has the positions.
     """
 
     ACTIVE = "active"
     PARTIAL = "partial"
     IDLE = "idle"
+    MOVED = "moved"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +52,8 @@ class Owner:
     Attributes:
         owner_id: `""` if the partition was released.
         age: seconds since the last renewal, on the store's clock.
-        is_live: whether it has an owner whose last renewal is not older than the expiration time.
+        is_live: whether it has an owner whose last renewal is not older than the expiration time;
+            the owner may be a consumer or a fence.
         row: the ownership as `list_ownership` returned it, for the next claim.
     """
 
@@ -54,6 +66,16 @@ class Owner:
     def is_dead(self) -> bool:
         """Return whether it has an owner that no longer renews it."""
         return bool(self.owner_id) and not self.is_live
+
+    @property
+    def is_fence(self) -> bool:
+        """Return whether it is held by a command that changes positions; see `fence`."""
+        return self.owner_id.startswith(FENCE)
+
+    @property
+    def consumer(self) -> str:
+        """Return the owner id of the live consumer that owns the partition; `""` if none does."""
+        return self.owner_id if self.is_live and not self.is_fence else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +129,19 @@ class Group:
     @property
     def live_owners(self) -> dict[str, str]:
         """Return the owner ids of live members by partition id."""
-        return {id_: each.owner_id for id_, each in self.ownerships.items() if each.is_live}
+        return {id_: owner for id_, each in self.ownerships.items() if (owner := each.consumer)}
+
+    @property
+    def fences(self) -> dict[str, Owner]:
+        """Return the partitions that a command holds, or held until it was killed."""
+        return {
+            id_: each for id_, each in self.ownerships.items() if each.is_live and each.is_fence
+        }
+
+    @property
+    def is_owned(self) -> bool:
+        """Return whether a consumer or a fence has a partition; behind a fence, consumers wait."""
+        return any(each.is_live for each in self.ownerships.values())
 
     def has_live_owner(self, partition_ids: Iterable[str]) -> bool:
         """Return whether a live member owns one of these partitions."""
@@ -127,7 +161,10 @@ class Group:
 
     @property
     def state(self) -> GroupState:
-        """Return whether its partitions have live owners."""
+        """Return whether its partitions have live owners, or are in another store."""
+        numbers = {row.get("sequence_number") for row in self.checkpoints.values()}
+        if numbers == {CLOSED_NUMBER}:
+            return GroupState.MOVED
         live = self.live_owners
         if not live:
             return GroupState.IDLE

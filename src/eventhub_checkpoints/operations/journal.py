@@ -4,7 +4,7 @@ A record is written before the first change, so that a command that was killed c
 repeated.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -31,6 +31,7 @@ class Record:
         owner: beginning of the owner ids with which the command took partitions.
         former: positions before it; a partition that is missing had none.
         written: positions that it stored; the row of a partition that is missing was deleted.
+        untouched: positions of the partitions that it left as they were.
     """
 
     path: Path
@@ -42,6 +43,7 @@ class Record:
     owner: str = ""
     former: Positions = field(default_factory=dict)
     written: Positions = field(default_factory=dict)
+    untouched: Positions = field(default_factory=dict)
 
     @property
     def partition_ids(self) -> set[str]:
@@ -53,12 +55,18 @@ class Record:
         """Return whether the command is itself an undo."""
         return self.command.split(" ", 1)[0] == "undo"
 
-    def with_targets(self, targets: Mapping[str, Position | None], present: Positions) -> "Record":
+    def with_targets(
+        self,
+        targets: Mapping[str, Position | None],
+        present: Positions,
+        left: Collection[str] = (),
+    ) -> "Record":
         """Return the record of a command that is about to store positions.
 
         Args:
             targets: what it stores; None: it deletes the row.
             present: positions now, some of which an interrupted attempt may have stored.
+            left: partitions that it leaves as they are.
         """
         before = {**present, **positions_before(self.former, self.written, present)}
         ids = self.partition_ids | {*targets}
@@ -66,6 +74,7 @@ class Record:
             self,
             former={id_: each for id_ in ids if (each := before.get(id_)) is not None},
             written={**self.written, **{id_: each for id_, each in targets.items() if each}},
+            untouched={id_: present[id_] for id_ in left if id_ in present and id_ not in ids},
             state=STARTED,
         )
 
@@ -90,7 +99,7 @@ class Journal(Protocol):
         """Prevent other commands from changing a group during the block.
 
         Raises:
-            ConfigurationError: another command changes the group.
+            CheckpointStoreError: another command changes the group.
         """
 
 

@@ -9,6 +9,7 @@ from typing import Literal
 from azure.eventhub import CheckpointStore
 
 from eventhub_checkpoints.operations.groups import Group, Owner, Row, group, in_order
+from eventhub_checkpoints.operations.positions import Position
 from eventhub_checkpoints.receive.address import Address, PartitionProperties
 from eventhub_checkpoints.receive.hub import partition_properties
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT
@@ -36,6 +37,8 @@ class PartitionLag:
             does not know.
         owner_id: `""` if no live member owns the partition.
         ownership_age: seconds since the ownership was renewed or released; None if none is stored.
+        is_moved: whether another store has the position: the checkpoint is closed. It then has no
+            number, no offset and no lag here.
         lag_seconds: age in seconds of the first event that is not processed; 0 if all are. None if
             it was not asked for.
     """
@@ -50,6 +53,7 @@ class PartitionLag:
     checkpoint_age: float | None
     owner_id: str
     ownership_age: float | None
+    is_moved: bool = False
     lag_seconds: float | None = None
 
     @property
@@ -101,7 +105,10 @@ class GroupLag:
     def has_rows(self) -> bool:
         """Return whether the store has a row of the group."""
         return bool(self.foreign) or any(
-            each.checkpoint is not None or each.offset or each.ownership_age is not None
+            each.checkpoint is not None
+            or each.offset
+            or each.is_moved
+            or each.ownership_age is not None
             for each in self.partitions
         )
 
@@ -157,18 +164,26 @@ def partition_lag(
     row = checkpoint or {}
     number, offset = row.get("sequence_number"), row.get("offset")
     modified = row.get("last_modified_time")
-    has_offset_only = checkpoint is not None and number is None
+    is_moved = Position(number).is_closed
+    unprocessed: int | None = 0
+    if is_moved:
+        number, offset = None, ""
+    elif checkpoint is not None and number is None:
+        unprocessed = None
+    else:
+        unprocessed = last + 1 - next_retained(number, begin, last, missing)
     return PartitionLag(
         properties.partition_id,
         begin,
         last,
         number,
         offset if isinstance(offset, str) else "",
-        None if has_offset_only else last + 1 - next_retained(number, begin, last, missing),
+        unprocessed,
         0 if number is None else max(0, begin - 1 - number),
         None if modified is None else max(0.0, now - modified),
-        ownership.owner_id if ownership and ownership.is_live else "",
+        ownership.consumer if ownership else "",
         ownership.age if ownership else None,
+        is_moved,
     )
 
 

@@ -133,17 +133,17 @@ def number_of(
     return None if following is None else following - 1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Migrated:
-    """Result of a migration.
+    """What a migration has done.
 
     Attributes:
         copied: partitions whose position was written, in numeric order.
         failures: why others were not, by partition id.
     """
 
-    copied: Sequence[str] = ()
-    failures: Mapping[str, str] = field(default_factory=dict)
+    copied: list[str] = field(default_factory=list)
+    failures: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,19 +179,19 @@ class Migration:
         stored = group(store, scope, expires_after=expires_after)
         return cls(store, scope, plan(source, positions_of(stored), stored.live_owners))
 
-    def execute(self) -> "Migrated":
+    def execute(self, migrated: Migrated) -> None:
         """Write what is ahead of the store.
+
+        Args:
+            migrated: receives each partition that was written or was not, also if it fails.
 
         Raises:
             StoreError: the store failed; run the migration again to continue.
         """
-        copied: list[str] = []
-        failures: dict[str, str] = {}
         for step in self.steps:
             if step.action.writes:
                 try:
                     write_listed(self.store, self.scope, step.partition_id, step.source)
-                    copied.append(step.partition_id)
+                    migrated.copied.append(step.partition_id)
                 except (StaleCheckpointError, InvalidRecordError) as error:
-                    failures[step.partition_id] = str(error)
-        return Migrated(copied, failures)
+                    migrated.failures[step.partition_id] = str(error)

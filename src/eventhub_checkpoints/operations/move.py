@@ -36,7 +36,7 @@ from eventhub_checkpoints.errors import (
     StoreUnavailableError,
 )
 from eventhub_checkpoints.operations.change import GroupActiveError
-from eventhub_checkpoints.operations.fence import Fence, is_fence
+from eventhub_checkpoints.operations.fence import Fence
 from eventhub_checkpoints.operations.groups import Group, group, in_order
 from eventhub_checkpoints.operations.history import keep_next_write
 from eventhub_checkpoints.operations.positions import Position, positions_of
@@ -165,7 +165,7 @@ class Rows:
     """Rows of a group in one store, by partition id.
 
     Attributes:
-        owners: live consumers; fences are left out.
+        owners: live consumers.
         group: everything that was read.
         fenced: partitions that a fence owns, of this move or of one that was killed.
     """
@@ -179,9 +179,8 @@ class Rows:
     def read(cls, store: CheckpointStore, scope: Scope, expires_after: float) -> Self:
         """Read the rows of a group."""
         stored = group(store, scope, expires_after=expires_after)
-        live = {id_: owner for id_, owner in stored.live_owners.items() if not is_fence(owner)}
-        fenced = {id_ for id_, each in stored.ownerships.items() if is_fence(each.owner_id)}
-        return cls(positions_of(stored), live, fenced, stored)
+        fenced = {id_ for id_, each in stored.ownerships.items() if each.is_fence}
+        return cls(positions_of(stored), stored.live_owners, fenced, stored)
 
 
 def progress(partition_ids: Sequence[str], source: Rows, target: Rows) -> list[PartitionMove]:
@@ -214,6 +213,8 @@ def progress(partition_ids: Sequence[str], source: Rows, target: Rows) -> list[P
 
 class Move:
     """Moves a group from one store to another while its consumers run.
+
+    Use it as a context manager, so that its fence of the source is released at the end.
 
     Args:
         source: the store that the group leaves.
@@ -267,6 +268,18 @@ class Move:
         """Return the seconds between two passes."""
         return min(LONGEST_INTERVAL, self._expires_after / PASSES)
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Release the partitions of the source; where the store does not answer, they expire.
+
+        A consumer whose partition was not moved goes on where it was. The fence of the target stays
+        until it expires: a consumer there would find a closed checkpoint, and a move that goes on
+        within that time disturbs nobody.
+        """
+        self._source_fence.release_stored()
+
     def check(self) -> list[PartitionMove]:
         """Return the progress of each partition; nothing is written.
 
@@ -286,7 +299,7 @@ class Move:
         """Work until everything is moved or `stopping` is set; yield the result of each pass.
 
         A pass during an outage of a store is incomplete, and the next one continues. If the move is
-        stopped, its fences expire like the ownerships of any owner that is gone.
+        killed, its fences expire like the ownerships of any owner that is gone.
 
         Args:
             every: seconds between two passes.

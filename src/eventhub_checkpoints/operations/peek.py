@@ -33,6 +33,7 @@ from eventhub_checkpoints.receive.hub import (
     ask_each,
     first_event,
     list_partitions,
+    no_event_at,
     partition_properties,
 )
 from eventhub_checkpoints.receive.position import EventPosition
@@ -170,10 +171,16 @@ def positions_at(
         here = properties[partition_id]
         if not has_event_since(here, moment):
             return PositionAtTime(partition_id, None, None, None, here.next_sequence_number)
-        number = first_event(address, partition_id, moment, True, timeout / SHARES)
-        [event] = read_events(address, OffsetRange(partition_id, number, number + 1), timeout / 2)
+        received = address.read_first(partition_id, moment, True, timeout / 2)
+        if received is None:
+            raise no_event_at(address, partition_id, moment, timeout / 2)
+        event = next(events_of(partition_id, received))
         return PositionAtTime(
-            partition_id, number, event.offset, event.enqueued_time, here.next_sequence_number
+            partition_id,
+            event.sequence_number,
+            event.offset,
+            event.enqueued_time,
+            here.next_sequence_number,
         )
 
     def read(address: HubAddress) -> list[PositionAtTime]:

@@ -18,7 +18,7 @@ from azure.eventhub import CheckpointStore
 from eventhub_checkpoints._shared.foreign_json import parse_json
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError, InvalidRecordError
-from eventhub_checkpoints.operations.groups import Group, Row, in_order
+from eventhub_checkpoints.operations.groups import CLOSED_NUMBER, Group, Row, in_order
 from eventhub_checkpoints.receive.position import is_partition_id
 from eventhub_checkpoints.records import (
     MOST_INT64,
@@ -38,10 +38,6 @@ EXPECTED = (
 )
 
 
-CLOSED_NUMBER = MOST_INT64
-"""Sequence number of a closed checkpoint. No hub reaches it, so a consumer that starts there
-receives no event, and a store of this package refuses every checkpoint below it.
-"""
 WAITING = "waiting"
 MOVED = "moved:"
 

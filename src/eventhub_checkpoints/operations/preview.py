@@ -95,7 +95,7 @@ def store_previewed(
         if digest(change.group, numbers.keys()) != seen:
             raise ConfigurationError(CHANGED)
         plan = planned(polled, change.group, numbers)
-        outcome = change.store(changes_of(plan, change.group))
+        outcome = change.store(changes_of(plan, change.group), [*numbers])
     if outcome is None:
         raise ConfigurationError("all partitions are there already; choose another position")
     return outcome

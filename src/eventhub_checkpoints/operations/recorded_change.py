@@ -5,7 +5,7 @@ continues its own interrupted attempt, and changes positions with a record. What
 planned by `reset`, `preview`, `exchange`, `restore` or `delete`.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,6 +18,7 @@ from eventhub_checkpoints.operations.change import (
     Force,
     Targets,
     change_positions,
+    in_order_of_change,
     refuse_active,
 )
 from eventhub_checkpoints.operations.groups import Group, group
@@ -33,11 +34,15 @@ from eventhub_checkpoints.operations.positions import Position, Positions, posit
 from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.sdk.consumer import EXPIRES_AFTER
 
-Progress = Callable[[int], AbstractContextManager[Callable[[str], None]]]
-"""Shows the progress of a number of partitions; see `change_positions`."""
+Progress = Callable[[Record, Sequence[str]], AbstractContextManager[Callable[[str], None]]]
+"""Follows a change, given its record and the partitions in the order in which they are changed; the
+context gives the function that is called at each step, see `change_positions`.
+"""
 
 
-def unseen(_partitions: int) -> AbstractContextManager[Callable[[str], None]]:
+def unseen(
+    _record: Record, _partition_ids: Sequence[str]
+) -> AbstractContextManager[Callable[[str], None]]:
     """Show no progress."""
     return nullcontext(lambda _partition_id: None)
 
@@ -56,7 +61,7 @@ class Command:
         hold: with `force`, seconds for which they are held.
         expires_after: seconds after which an ownership that was not renewed counts as expired.
         timeout: seconds for taking partitions.
-        progress: shows the progress.
+        progress: follows the changes.
     """
 
     name: str
@@ -117,7 +122,7 @@ class GroupChange:
         return positions_before(self.previous.former, self.previous.written, self.present)
 
     def refuse_active(self, *, own: str = "", way_out: str = STOP_OR_FORCE) -> None:
-        """Refuse a group with live members, unless the command takes their partitions.
+        """Refuse a group that has owners, unless the command takes their partitions.
 
         Args:
             own: beginning of owner ids that do not count. Where the command continues an
@@ -125,14 +130,18 @@ class GroupChange:
             way_out: what the operator can do.
 
         Raises:
-            GroupActiveError: it has one.
+            GroupActiveError: it has live members, or another command holds partitions.
         """
-        if self.group.members and not self.command.force:
+        if self.group.is_owned and not self.command.force:
             own = self.previous.owner if self.previous else own
             refuse_active(self.group, own=own, way_out=way_out)
 
-    def store(self, targets: Targets) -> Outcome | None:
+    def store(self, targets: Targets, left: Collection[str] = ()) -> Outcome | None:
         """Store positions, with a record; None if the command only plans, or nothing is to store.
+
+        Args:
+            targets: what is stored.
+            left: partitions that the command leaves as they are, for its record.
 
         Raises:
             ConfigurationError: a position cannot be stored, or the record not be written; nothing
@@ -146,16 +155,17 @@ class GroupChange:
             command.journal, scope, command.name, command.store_name
         )
         forced = None
-        if self.group.members:
+        if self.group.is_owned:
             # Without `force`, only claims of the interrupted attempt are left, and are released.
-            forced = Force(record.owner, command.hold if command.force else 0.0, command.timeout)
+            hold = command.hold if command.force else 0.0
+            forced = Force(record.owner, hold, command.timeout, command.expires_after)
 
         def keep(present: Positions) -> None:
             nonlocal record
-            record = record.with_targets(targets, present)
+            record = record.with_targets(targets, present, left)
             command.journal.save(record)
 
-        with command.progress(len(targets)) as step:
+        with command.progress(record, in_order_of_change(targets)) as step:
             late = change_positions(
                 command.store, scope, targets, keep=keep, force=forced, progress=step
             )
@@ -169,7 +179,7 @@ def changing(command: Command, scope: Scope) -> Iterator[GroupChange]:
     """Lock a group if the command changes something, and read it.
 
     Raises:
-        ConfigurationError: another command changes the group.
+        CheckpointStoreError: another command changes the group.
     """
     with command.journal.locked(scope) if command.executes else nullcontext():
         yield GroupChange(command, group(command.store, scope, expires_after=command.expires_after))

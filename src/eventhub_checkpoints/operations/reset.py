@@ -26,11 +26,17 @@ from eventhub_checkpoints.operations.recorded_change import GroupChange
 from eventhub_checkpoints.receive.address import (
     DEFAULT_CONSUMER_GROUP,
     Address,
+    OpenStream,
     PartitionProperties,
     checked_group,
 )
 from eventhub_checkpoints.receive.amqp.address import HubAddress
-from eventhub_checkpoints.receive.hub import ask_each, first_event, partition_properties
+from eventhub_checkpoints.receive.hub import (
+    ask_each,
+    first_event,
+    partition_properties,
+    read_each,
+)
 from eventhub_checkpoints.receive.position import EventPosition
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT, OffsetRange, ReadSettings
 from eventhub_checkpoints.receive.reader import RangeReader
@@ -98,7 +104,7 @@ def address_for_reading(hub: HubAddress, group: Group, through: str | None) -> H
     Raises:
         ConfigurationError: `through` is not the name of a consumer group.
     """
-    name = through or (DEFAULT_CONSUMER_GROUP if group.members else hub.consumer_group)
+    name = through or (DEFAULT_CONSUMER_GROUP if group.is_owned else hub.consumer_group)
     return replace(hub, consumer_group=checked_group("consumer_group", name))
 
 
@@ -335,7 +341,9 @@ def changes_of(plan: Sequence[PartitionReset], group: Group) -> dict[str, Positi
     position stays the same.
     """
     return {
-        each.partition_id: each.after for each in plan if group.members or each.before != each.after
+        each.partition_id: each.after
+        for each in plan
+        if group.is_owned or each.before != each.after
     }
 
 
@@ -432,18 +440,17 @@ def offsets_of(hub: Address, numbers: Mapping[str, int], timeout: float) -> dict
         fail_on_data_loss=False,
     )
 
-    def read(partition_id: str) -> str:
+    def read(partition_id: str, open_stream: OpenStream) -> str:
         number = numbers[partition_id]
-        reader = RangeReader(hub, OffsetRange(partition_id, number, number + 1), settings)
+        offsets = OffsetRange(partition_id, number, number + 1)
+        reader = RangeReader(hub, offsets, settings, open_stream)
         with closing(reader.parts()) as parts:
             for columns in parts:
                 for offset in columns.offsets:
                     return offset.decode() if isinstance(offset, bytes) else offset or ""
         return ""
 
-    return ask_each(
-        numbers, read, timeout + 1, describe=lambda silent: f"partition {silent} of {hub}"
-    )
+    return read_each(hub, numbers, read, timeout + 1)
 
 
 def before_now(text: str) -> datetime:

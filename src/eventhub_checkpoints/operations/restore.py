@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from eventhub_checkpoints._shared.secrets import quoted
-from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.errors import CheckpointStoreError, ConfigurationError
 from eventhub_checkpoints.operations.groups import in_order
 from eventhub_checkpoints.operations.journal import (
     STARTED,
@@ -26,11 +26,13 @@ class UndoState(StrEnum):
         RESTORE: it holds what the command stored: the former position is restored.
         UNCHANGED: it holds the former position.
         CHANGED: something else was stored since.
+        UNTOUCHED: the command left it as it was, and so does the undo.
     """
 
     RESTORE = "restore"
     UNCHANGED = "unchanged"
     CHANGED = "changed since"
+    UNTOUCHED = "not changed by the command"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,18 +50,23 @@ class PartitionUndo:
     state: UndoState
 
 
-def plan_undo(former: Positions, written: Positions, present: Positions) -> list[PartitionUndo]:
+def plan_undo(
+    former: Positions, written: Positions, present: Positions, untouched: Positions
+) -> list[PartitionUndo]:
     """Plan the restoration of the positions before a command.
 
     Args:
         former: positions before the command.
         written: positions that it stored; a partition that is missing had its row deleted.
         present: positions now.
+        untouched: positions that it left as they were.
     """
     plan = []
-    for id_ in in_order({*former, *written}):
+    for id_ in in_order({*former, *written, *untouched}):
         before, now = former.get(id_), present.get(id_)
-        if now == before:
+        if id_ in untouched:
+            before, state = now, UndoState.UNTOUCHED
+        elif now == before:
             state = UndoState.UNCHANGED
         else:
             state = UndoState.RESTORE if now == written.get(id_) else UndoState.CHANGED
@@ -85,7 +92,7 @@ class Undo:
     @property
     def is_needed(self) -> bool:
         """Return whether a partition does not hold its former position."""
-        return any(each.state is not UndoState.UNCHANGED for each in self.plan)
+        return any(each.state in (UndoState.RESTORE, UndoState.CHANGED) for each in self.plan)
 
 
 def undo(change: GroupChange, record: Record) -> Undo:
@@ -103,12 +110,14 @@ def undo(change: GroupChange, record: Record) -> Undo:
     """
     command = change.command
     change.refuse_active(own=record.owner if record.state == STARTED else "")
-    plan = plan_undo(record.former, record.written, change.present)
+    plan = plan_undo(record.former, record.written, change.present, record.untouched)
     changed = [each.partition_id for each in plan if each.state is UndoState.CHANGED]
     if changed and not command.force:
         return Undo(plan, changed)
     targets = {
-        each.partition_id: each.former for each in plan if each.state is not UndoState.UNCHANGED
+        each.partition_id: each.former
+        for each in plan
+        if each.state in (UndoState.RESTORE, UndoState.CHANGED)
     }
     outcome = change.store(targets)
     if command.executes:
@@ -128,13 +137,13 @@ def record_to_undo(
         store: the store, as shown to people.
 
     Raises:
-        ConfigurationError: there is none, or it is of another group or store.
+        CheckpointStoreError: there is none; ConfigurationError: it is of another group or store.
     """
     if named is None:
         assert scope is not None, "without a record, the group is named"
         if newest := newest_change(journal, scope, store):
             return newest
-        raise ConfigurationError(
+        raise CheckpointStoreError(
             f"there is no record of a change of {scope} in {store}; ehcp undo --list shows those "
             "there are"
         )

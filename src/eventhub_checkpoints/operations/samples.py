@@ -55,7 +55,9 @@ def partition_lag_of(row: Mapping[str, object]) -> PartitionLag:
     for name, kind in get_type_hints(PartitionLag).items():
         kinds = get_args(kind) or (kind,)
         number = (int,) if float in kinds else ()
-        if isinstance(row.get(name), bool) or not isinstance(row.get(name), (*kinds, *number)):
+        is_kind = isinstance(row.get(name), (*kinds, *number))
+        # A boolean is an integer for Python.
+        if not is_kind or isinstance(row.get(name), bool) != (kind is bool):
             raise TypeError(f"{name} must not be of type {type(row.get(name)).__name__}")
     return PartitionLag(**row)  # type: ignore[arg-type]  # each was checked
 

@@ -24,6 +24,7 @@ class State(StrEnum):
 
     Attributes:
         OK: the group follows the partition.
+        MOVED: the partition was moved to another store, or waits for its position from there.
         WARN: checkpoints advance, but the lag has not fallen in the window.
         UNOWNED: no live member owns the partition.
         STALL: checkpoints are stored, always at the same event, and there is lag.
@@ -35,6 +36,7 @@ class State(StrEnum):
     """
 
     OK = "OK"
+    MOVED = "MOVED"
     WARN = "WARN"
     UNOWNED = "UNOWNED"
     STALL = "STALL"
@@ -52,14 +54,17 @@ class State(StrEnum):
         """
         if self is State.UNKNOWN:
             return 3
-        if self is State.OK:
+        if self in (State.OK, State.MOVED):
             return 0
         return 1 if self in (State.WARN, State.UNOWNED) else 2
 
     @property
     def rank(self) -> int:
-        """Return how bad it is, from 0; unlike for `severity`, an error is worse than unknown."""
-        return {0: 0, 1: 1, 3: 2, 2: 3}[self.severity]
+        """Return how bad it is, from 0; unlike for `severity`, an error is worse than unknown.
+
+        MOVED comes first: a group of which a partition is left has the state of that partition.
+        """
+        return 0 if self is State.MOVED else {0: 1, 1: 2, 3: 3, 2: 4}[self.severity]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +98,8 @@ def state_of(samples: Sequence[Sample], fewest: int = FEWEST_SAMPLES) -> State:
     if not samples:
         return State.UNKNOWN
     newest = samples[-1].position
+    if newest.is_moved:
+        return State.MOVED
     if newest.is_gone:
         return State.GONE
     if newest.lost:

@@ -4,8 +4,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from eventhub_checkpoints.operations.groups import in_order
-from eventhub_checkpoints.operations.positions import CLOSED_NUMBER, MOVED, WAITING, Position
+from eventhub_checkpoints.operations.groups import CLOSED_NUMBER, in_order
+from eventhub_checkpoints.operations.positions import MOVED, WAITING, Position
 
 NO_POSITION = f"{MOVED}none"
 

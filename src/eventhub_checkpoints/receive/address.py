@@ -2,7 +2,7 @@
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple, Self
@@ -229,6 +229,10 @@ class Address(ABC):
 
     def __str__(self) -> str:
         return f"{self.fully_qualified_namespace}/{self.eventhub_name}"
+
+
+OpenStream = Callable[[str, int, int, ReadSettings], Stream]
+"""Function such as `Address.open_stream`."""
 
 
 class Connection:

@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import Any
 
 from eventhub_checkpoints.errors import MissingDriverError
-from eventhub_checkpoints.receive.address import STOP_CHECK, Address, Stream
+from eventhub_checkpoints.receive.address import STOP_CHECK, Address, OpenStream, Stream
 from eventhub_checkpoints.receive.columns import (
     COLUMNS,
     PARTITION,
@@ -20,7 +20,7 @@ from eventhub_checkpoints.receive.columns import (
     column_types,
 )
 from eventhub_checkpoints.receive.ranges import OffsetRange, ReadSettings
-from eventhub_checkpoints.receive.reader import OpenStream, RangeReader
+from eventhub_checkpoints.receive.reader import RangeReader
 
 try:
     import pyarrow as pa

@@ -3,16 +3,26 @@
 import threading
 import time
 from collections.abc import Callable, Iterable
+from concurrent.futures import wait
 from datetime import datetime
 from typing import TypeVar
 
 from eventhub_checkpoints._shared.client import POSITION_GONE
 from eventhub_checkpoints._shared.secrets import quoted
+from eventhub_checkpoints._shared.workers import in_daemon_thread
 from eventhub_checkpoints.errors import ConfigurationError, HubUnavailableError
-from eventhub_checkpoints.receive.address import Address, HubProperties, PartitionProperties
+from eventhub_checkpoints.receive.address import (
+    Address,
+    Connection,
+    HubProperties,
+    OpenStream,
+    PartitionProperties,
+)
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT
 
 QUERIES_AT_ONCE = 32
+CLOSING_SECONDS = 5.0
+"""Seconds for which `read_each` waits for connections to close."""
 
 T = TypeVar("T")
 
@@ -104,12 +114,54 @@ def first_event(
     """
     number = address.ask_first(partition_id, start, inclusive, timeout)
     if number is None:
-        raise HubUnavailableError(
-            f"partition {partition_id} of {address} delivered no event at {quoted(start)} "
-            f"(limit: {timeout:g} s). Check that consumer group {address.consumer_group!r} exists; "
-            f"{POSITION_GONE}"
-        )
+        raise no_event_at(address, partition_id, start, timeout)
     return number
+
+
+def no_event_at(
+    address: Address, partition_id: str, start: str | datetime, timeout: float
+) -> HubUnavailableError:
+    """Return the error for a position at which nothing arrived within `timeout` (s)."""
+    return HubUnavailableError(
+        f"partition {partition_id} of {address} delivered no event at {quoted(start)} "
+        f"(limit: {timeout:g} s). Check that consumer group {address.consumer_group!r} exists; "
+        f"{POSITION_GONE}"
+    )
+
+
+def read_each(
+    address: Address,
+    partition_ids: Iterable[str],
+    read: Callable[[str, OpenStream], T],
+    timeout: float,
+) -> dict[str, T]:
+    """Read something of each partition, over a connection for each thread of `ask_each`.
+
+    Args:
+        address: the hub.
+        partition_ids: which partitions.
+        read: given a partition and what opens a stream of it.
+        timeout: seconds for everything together.
+
+    Raises:
+        HubUnavailableError: not every answer came within `timeout`.
+    """
+    of_thread = threading.local()
+    connections: list[Connection] = []
+
+    def ask(partition_id: str) -> T:
+        if not getattr(of_thread, "connection", None) or not of_thread.connection.is_usable:
+            of_thread.connection = address.connect()
+            connections.append(of_thread.connection)
+        return read(partition_id, of_thread.connection.open_stream)
+
+    try:
+        return ask_each(
+            partition_ids, ask, timeout, describe=lambda silent: f"partition {silent} of {address}"
+        )
+    finally:
+        # A thread that was abandoned may use its connection, and closing would wait for it.
+        wait([in_daemon_thread(each.close) for each in connections], CLOSING_SECONDS)
 
 
 def ask_each(

@@ -1,18 +1,15 @@
 """Reading of one range, with detection of missing events."""
 
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 
 from eventhub_checkpoints._shared.client import OWN_GROUP
 from eventhub_checkpoints.errors import HubUnavailableError, InvalidCheckpointError
-from eventhub_checkpoints.receive.address import Address, PartitionProperties, Stream
+from eventhub_checkpoints.receive.address import Address, OpenStream, PartitionProperties
 from eventhub_checkpoints.receive.columns import Columns
 from eventhub_checkpoints.receive.hub import partition_properties
 from eventhub_checkpoints.receive.ranges import OffsetRange, ReadSettings, runs
 from eventhub_checkpoints.receive.read_plan import ahead_of_end, expired, report
-
-OpenStream = Callable[[str, int, int, ReadSettings], Stream]
-"""Function such as `Address.open_stream`."""
 
 GAP_CHECK_EVERY = 1.0
 """Seconds between two checks of gaps: a compacted hub has thousands."""

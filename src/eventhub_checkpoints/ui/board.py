@@ -58,9 +58,9 @@ class Board:
 
         Args:
             order: an unknown lag counts as the highest.
-            attention: leave out those whose state is OK.
+            attention: leave out those whose state is as expected.
         """
-        lanes = [lane for lane in self.lanes if not attention or lane.state is not State.OK]
+        lanes = [lane for lane in self.lanes if not attention or lane.state.severity]
         if order is Order.LAG:
             lanes.sort(key=lambda lane: (lane.position.lag is not None, -(lane.position.lag or 0)))
         elif order is Order.STATE:

@@ -44,13 +44,16 @@ def start_of(position: PartitionLag, missing: Missing) -> Start:
         return Start(None)
     # Without a checkpoint, the page shows events, whether consumers read them or not.
     number = next_retained(position.checkpoint, position.begin, position.last, "earliest")
-    is_next = not position.is_gone and (position.checkpoint is not None or missing == "earliest")
+    is_read = position.checkpoint is not None or missing == "earliest"
+    is_next = is_read and not (position.is_gone or position.is_moved)
     return Start(number, is_next, note_of(position))
 
 
 def note_of(position: PartitionLag) -> str:
     """Return why the first event that is shown does not follow the checkpoint; `""` if it does."""
     checkpoint, first = position.checkpoint, "The first retained events follow."
+    if position.is_moved:
+        return f"The partition was moved to another store. {first}"
     if checkpoint is None:
         return f"No checkpoint is stored. {first}"
     if position.is_gone:

@@ -50,7 +50,7 @@ def test_positions_are_changed_and_restored(
     change_positions(store, scope, BACK, keep=kept.append)
     present = read_positions(store, scope)
     assert present == BACK
-    plan = plan_undo(kept[0], BACK, present)
+    plan = plan_undo(kept[0], BACK, present, {})
     assert [each.state for each in plan] == [UndoState.RESTORE] * 3
     targets = {each.partition_id: each.former for each in plan}
     change_positions(store, scope, targets, keep=lambda present: None)

@@ -10,8 +10,8 @@ from azure.eventhub.extensions import checkpointstoreblob, checkpointstoreblobai
 from backends import Backend, Place
 from eventhub_checkpoints.blob import BlobCheckpointStore
 from eventhub_checkpoints.localhub import LocalHub
+from eventhub_checkpoints.operations.groups import CLOSED_NUMBER
 from eventhub_checkpoints.operations.move import Move, Stage
-from eventhub_checkpoints.operations.positions import CLOSED_NUMBER
 from eventhub_checkpoints.receive import HubAddress
 
 # The move waits for the consumers' rounds of load balancing, whose length it can only assume.

@@ -54,6 +54,9 @@ def serve(
         bool, typer.Option(help="Read the first unprocessed events, for the lag in seconds.")
     ] = True,
     through: Through = None,
+    partitions: Annotated[
+        bool, typer.Option(help="Publish metrics of each partition, not only those of groups.")
+    ] = True,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the addresses as one line of JSON.")
     ] = False,
@@ -76,7 +79,9 @@ def serve(
         stack.enter_context(blocked_stop_signals())
         polled = polled_groups(targets, stack, missing, seconds, through)
         monitor = Monitor(polled, interval=interval, hold=hold)
-        pages = Pages(monitor, exposition(monitor, event_target), event_target)
+        pages = Pages(
+            monitor, exposition(monitor, event_target, has_partitions=partitions), event_target
+        )
         server = stack.enter_context(Server(host, port, pages))
         scaler: Any = None
         external = None

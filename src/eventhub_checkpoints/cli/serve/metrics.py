@@ -4,7 +4,9 @@ Labels have the names of the SDK. A value that is unknown has no sample, and `eh
 is 0: nothing unknown is shown as 0.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from operator import attrgetter
 from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry
@@ -14,7 +16,7 @@ from prometheus_client.registry import Collector
 
 from eventhub_checkpoints import __version__
 from eventhub_checkpoints.errors import CheckpointStoreError
-from eventhub_checkpoints.operations.lag import PartitionLag
+from eventhub_checkpoints.operations.lag import GroupLag, PartitionLag
 from eventhub_checkpoints.operations.monitor import Monitor, Status
 from eventhub_checkpoints.records import Scope
 
@@ -75,11 +77,18 @@ OF_PARTITION = (
 
 
 class GroupCollector(Collector):
-    """Collects the metrics of all groups of a monitor at each scrape."""
+    """Collects the metrics of all groups of a monitor at each scrape.
 
-    def __init__(self, monitor: Monitor, target: int) -> None:
+    Args:
+        monitor: has the groups.
+        target: unprocessed events for each replica.
+        has_partitions: whether each partition has metrics of its own.
+    """
+
+    def __init__(self, monitor: Monitor, target: int, *, has_partitions: bool = True) -> None:
         self._monitor = monitor
         self._target = target
+        self._has_partitions = has_partitions
 
     def collect(self) -> Iterator[Metric]:
         """Return the metrics, of which only those of a known group have partitions."""
@@ -115,8 +124,10 @@ class GroupCollector(Collector):
             "Live owners of partitions.",
             ((status, status.newest.members) for status in known),
         )
+        yield from totals(known)
         yield from self._demand(known)
-        yield from of_partitions(known)
+        if self._has_partitions:
+            yield from of_partitions(known)
 
     def _demand(self, known: Iterable[Status]) -> Iterator[Metric]:
         demands = []
@@ -144,6 +155,34 @@ def gauge(name: str, text: str, values: Iterable[tuple[Status, float]]) -> Gauge
     for status, value in values:
         metric.add_metric(status.scope, value)
     return metric
+
+
+def totals(known: Iterable[Status]) -> Iterator[Metric]:
+    """Return the metrics of all partitions of a group together; one unknown has no sample."""
+    known = list(known)
+    reads: tuple[tuple[str, str, Callable[[GroupLag], float | None]], ...] = (
+        ("ehcp_group_lag_events", "Retained events that are not processed.", attrgetter("lag")),
+        (
+            "ehcp_group_lag_seconds",
+            "Age of the oldest event that is not processed; 0 if all are.",
+            attrgetter("lag_seconds"),
+        ),
+        (
+            "ehcp_group_lost_events",
+            "Events that expired before they were processed.",
+            attrgetter("lost"),
+        ),
+    )
+    for name, text, read in reads:
+        values = ((status, read(status.newest)) for status in known)
+        yield gauge(name, text, ((status, value) for status, value in values if value is not None))
+    counts = GaugeMetricFamily(
+        "ehcp_group_partitions", "Partitions that have the state.", labels=(*GROUP, "state")
+    )
+    for status in known:
+        for state, count in Counter(status.states.values()).items():
+            counts.add_metric((*status.scope, state), count)
+    yield counts
 
 
 def of_partitions(known: Iterable[Status]) -> Iterator[Metric]:
@@ -174,10 +213,12 @@ def of_partitions(known: Iterable[Status]) -> Iterator[Metric]:
     yield severity_metric
 
 
-def exposition(monitor: Monitor, target: int) -> Callable[[str], tuple[bytes, str]]:
+def exposition(
+    monitor: Monitor, target: int, *, has_partitions: bool = True
+) -> Callable[[str], tuple[bytes, str]]:
     """Return a function from an `Accept` header to a body and its content type."""
     registry = CollectorRegistry()
-    registry.register(GroupCollector(monitor, target))
+    registry.register(GroupCollector(monitor, target, has_partitions=has_partitions))
 
     def encode(accept: str) -> tuple[bytes, str]:
         encoder, content_type = choose_encoder(accept)

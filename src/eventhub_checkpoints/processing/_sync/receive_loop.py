@@ -161,6 +161,6 @@ class ReceiveLoop:
         self._thread = None
         self._is_begun = False
 
-    def signals(self) -> AbstractContextManager[None]:
+    def signals(self) -> AbstractContextManager[object]:
         """Treat SIGTERM and SIGINT as a reason to stop, if this thread may handle signals."""
         return on_stop_signals(self.signal_end)

@@ -178,14 +178,23 @@ class HubAddress(Address):
     def ask_first(
         self, partition_id: str, start: str | datetime, inclusive: bool, timeout: float
     ) -> int | None:
+        events = self.read_first(partition_id, start, inclusive, timeout)
+        return events.numbers[0] if events else None
+
+    def read_first(
+        self, partition_id: str, start: str | datetime, inclusive: bool, timeout: float
+    ) -> Columns | None:
+        """Return the first event at an offset or time, perhaps with some after it.
+
+        None as for `ask_first`.
+        """
         client = self.open_receiving_client(partition_id)
         receiving = EventStream(client, partition_id, start, inclusive=inclusive, prefetch=1)
         try:
             with explained(self, partition_id), receiving as stream:
-                events = stream.next(timeout)
+                return stream.next(timeout)
         except InvalidCheckpointError:
             return None
-        return events.numbers[0] if events else None
 
     def open_stream(
         self, partition_id: str, start: int, until: int, settings: ReadSettings
