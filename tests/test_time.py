@@ -55,7 +55,14 @@ def reads_a_clock(node: ast.AST) -> bool:
 
 
 def names_of(node: ast.AST) -> set[str]:
-    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+    """The variables and attributes that an expression reads."""
+    nodes = [each for each in ast.walk(node) if isinstance(each, ast.Name | ast.Attribute)]
+    return {name_of(each) for each in nodes}
+
+
+def assigned(target: ast.expr) -> set[str]:
+    """The variables or the attribute to which a value is assigned."""
+    return {target.attr} if isinstance(target, ast.Attribute) else names_of(target)
 
 
 def readings_in(statement: ast.stmt) -> set[str]:
@@ -65,7 +72,7 @@ def readings_in(statement: ast.stmt) -> set[str]:
         for node in ast.walk(statement)
         if isinstance(node, ast.Assign) and reads_a_clock(node.value)
         for target in node.targets
-        for name in names_of(target)
+        for name in assigned(target)
     }
 
 
@@ -121,6 +128,7 @@ def test_only_long_tests_sleep_or_measure() -> None:
         "async def wait():\n    await asyncio.sleep(SECONDS)",
         "def test_it():\n    began = time.monotonic()\n    assert time.monotonic() - began < 5",
         "def test_it():\n    began = time.time()\n    assert 0 < time.time() - began < 1",
+        "def test_it(self):\n    self.a = time.monotonic()\n    assert self.b - self.a < 1",
         "import simulated_time\ndef test_it():\n    time.sleep(1)",
         "from waiting import takes\ndef test_it():\n    with takes(1.0):\n        pass",
     ],
@@ -135,6 +143,7 @@ def test_an_offence_is_found(text: str) -> None:
         "async def test_it():\n    await asyncio.sleep(0)",
         "from simulated_time import now, simulate\nasync def main():\n    await asyncio.sleep(60)",
         "from simulated_time import now\ndef test_it():\n    began = now()\n    assert now() == 3",
+        "def test_it(self):\n    self.a = time.monotonic()\n    assert self.b > 1",
         "def test_it():\n    row = {'last_modified_time': time.time() - 60}",
         "@pytest.mark.long\ndef test_it():\n    time.sleep(1)",
         "pytestmark = [pytest.mark.long, pytest.mark.waits]\ndef test_it():\n    time.sleep(1)",
