@@ -251,7 +251,7 @@ def copy(
         if all_groups:
             sources = positions_in(store, None)
         else:
-            if goal.scope.folded == target.scope.folded and goal.store == target.store:
+            if goal.has_store_of(target) and goal.scope.folded == target.scope.folded:
                 raise ConfigurationError(f"{target.scope} cannot be copied to itself")
             sources = positions_for(store, target.scope, goal.scope)
     # What the record shows has no secret: a hub may be a connection string.

@@ -114,6 +114,13 @@ class Target:
             return self.address.scope()
         return Scope.checked(*self._names(self.hub), self.group)
 
+    def has_store_of(self, other: "Target") -> bool:
+        """Return whether two targets name the same store.
+
+        Two URLs may name one place. `Move`, which would do harm there, looks into the stores.
+        """
+        return self.store == other.store
+
     @staticmethod
     def _names(hub: str) -> tuple[str, str]:
         namespace, slash, eventhub_name = hub.removeprefix("sb://").partition("/")
@@ -133,8 +140,7 @@ def open_stores(targets: Sequence[Target], stack: ExitStack) -> list[FullCheckpo
     """
     stores: list[FullCheckpointStore] = []
     for number, target in enumerate(targets):
-        # A store may be named by a dict, which cannot be a key.
-        same = next((n for n in range(number) if targets[n].store == target.store), None)
+        same = next((n for n in range(number) if targets[n].has_store_of(target)), None)
         stores.append(stack.enter_context(target.open_store()) if same is None else stores[same])
     return stores
 
