@@ -51,7 +51,7 @@ def test_examinations_that_hang_do_not_block_other_pages(
         release.wait()
         return GroupSnapshot(site.scope)
 
-    monkeypatch.setattr("eventhub_checkpoints.ui.pages.examine_group", hang)
+    monkeypatch.setattr("eventhub_checkpoints.operations.doctor.diagnosis.examine_group", hang)
     path = f"{path_of(site.scope, 'findings')}?live=off"
     application = visitor.pages.application(PORT, LOCAL_NAMES)
     with (
