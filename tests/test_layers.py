@@ -138,6 +138,7 @@ LAZY = {
     "stores.connections": "azure-identity is no dependency; it is used where it is installed",
     "processing.statistics": "opentelemetry-api is no dependency; it is used where it is installed",
     "receive.credentials": "azure-identity is no dependency; it is used where it is installed",
+    "operations.dead_letters": "only a table of dead letters needs SQLAlchemy",
     "spark.options": "only a job that asks for Kafka needs its client",
     "spark.validation": "only a message names the version of PySpark",
     "spark.sink.writer": "only a job that asks for Kafka needs its client",

@@ -131,6 +131,18 @@ def test_an_active_group_is_not_imported_into(site: Site, tmp_path: Path) -> Non
     assert site.owners()["0"] == ""
 
 
+def test_lines_of_kafka_are_imported_through_the_default_group_while_another_is_consumed(
+    site: Site, tmp_path: Path
+) -> None:
+    file = tmp_path / "kafka.csv"
+    file.write_text("orders,0,5\n")
+    row = {"partition_id": "0", "owner_id": "consumer-7", "consumer_group": "workers"}
+    site.store.claim_ownership([{**site.scope.as_dict(), **row}])
+    [plan] = ehcp_json("import", str(file), "--group", "workers", "--force")
+    [row] = plan["partitions"]
+    assert (row["sequence_number"], row["offset"]) == (4, site.offset(4))
+
+
 def test_positions_are_copied_to_another_group(site: Site) -> None:
     before = site.rows()
     assert set(actions(ehcp_json("copy", "--to-group", "new")).values()) == {"copy"}

@@ -155,10 +155,14 @@ FILES = [
     Mistake("import FILE", "is 'topic,partition,offset'", content="topic,partition,offset\n"),
 ]
 ACTIVE = [
-    Mistake("reset --to-latest -g busy", "'consumer-7' (partitions 0); stop its", REFUSED),
-    Mistake("delete -g busy", "would store their rows again", REFUSED),
-    Mistake("copy --to-group busy", "busy is active", REFUSED),
-    Mistake("import FILE -g busy", "busy is active", REFUSED, "orders,0,1\n"),
+    Mistake(
+        "reset --to-latest -g busy --expires-after 1d",
+        "'consumer-7' (partitions 0); stop its",
+        REFUSED,
+    ),
+    Mistake("delete -g busy --expires-after 1d", "would store their rows again", REFUSED),
+    Mistake("copy --to-group busy --expires-after 1d", "busy is active", REFUSED),
+    Mistake("import FILE -g busy --expires-after 1d", "busy is active", REFUSED, "orders,0,1\n"),
 ]
 VERDICTS = [
     Mistake("check --store sqlite:///FILE", "the file does not exist", UNKNOWN),

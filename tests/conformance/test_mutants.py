@@ -57,7 +57,7 @@ def test_each_mutant_is_caught_by_the_checks_that_name_its_fault(
     gallery: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An item is a file of mutants; its message lists those that a check let pass."""
-    monkeypatch.setattr(faults, "LONGEST_WAIT", 0.5)  # for what a mutant never does
+    monkeypatch.setattr(faults, "DELAY_LIMIT", 0.5)  # for what a mutant never does
     kinds = [kind for kind in MUTANTS if kind.__module__ == gallery.__name__]
     assert kinds
     found = [line for kind in kinds for line in missed(kind, MUTANTS[kind])]

@@ -1,9 +1,12 @@
 """Which groups are polled for an operator who names hubs, or groups of them."""
 
+from dataclasses import replace
+
 import pytest
 
 from eventhub_checkpoints import MemoryCheckpointStore
-from eventhub_checkpoints.operations.groups import groups_to_poll
+from eventhub_checkpoints.operations.monitor import PolledGroup, groups_to_poll
+from eventhub_checkpoints.receive.amqp.address import HubAddress
 from eventhub_checkpoints.records import Scope
 
 HOST = "NS.servicebus.windows.net"
@@ -24,30 +27,46 @@ def store() -> MemoryCheckpointStore:
     return store
 
 
+def polled(store: MemoryCheckpointStore, scope: Scope) -> PolledGroup:
+    """Return a group as an operator names it, with settings of its own."""
+    namespace, hub, group = scope
+    key = "SharedAccessKeyName=app;SharedAccessKey=S3CR3T"
+    string = f"Endpoint=sb://{namespace}/;{key};EntityPath={hub}"
+    address = HubAddress.from_connection_string(string, group)
+    return PolledGroup(store, address, "latest", timeout=7.0, through="audit")
+
+
+def folded(groups: list[PolledGroup]) -> set[Scope]:
+    return {each.scope.folded for each in groups}
+
+
 def test_a_hub_stands_for_all_of_its_groups(store: MemoryCheckpointStore) -> None:
-    chosen, others = groups_to_poll([(store, ORDERS)])
-    assert {(number, scope.folded) for number, scope in chosen} == {
-        (0, ORDERS.folded),
-        (0, REPORTS.folded),
-    }
-    assert ORDERS in [scope for _, scope in chosen], "spelled as the operator did"
+    [chosen], others = groups_to_poll([polled(store, ORDERS)])
+    assert folded(chosen) == {ORDERS.folded, REPORTS.folded}
+    assert ORDERS in [each.scope for each in chosen], "spelled as the operator did"
     assert [scope.folded for scope in others] == [OTHER.folded]
 
 
+def test_a_group_of_a_hub_is_polled_with_the_settings_of_the_one_that_was_named(
+    store: MemoryCheckpointStore,
+) -> None:
+    [chosen], _ = groups_to_poll([polled(store, ORDERS)])
+    address = replace(polled(store, ORDERS).hub, consumer_group="reports")
+    assert replace(polled(store, ORDERS), hub=address) in chosen
+
+
 def test_a_group_stands_for_itself(store: MemoryCheckpointStore) -> None:
-    chosen, _ = groups_to_poll([(store, REPORTS)])
-    assert chosen == [(0, REPORTS)]
+    chosen, _ = groups_to_poll([polled(store, REPORTS)])
+    assert chosen == [[polled(store, REPORTS)]]
 
 
 def test_a_group_is_polled_once_for_the_first_who_names_it(store: MemoryCheckpointStore) -> None:
-    chosen, others = groups_to_poll([(store, REPORTS), (store, ORDERS), (store, OTHER)])
-    assert {(number, scope.folded) for number, scope in chosen} == {
-        (0, REPORTS.folded),
-        (1, ORDERS.folded),
-        (2, OTHER.folded),
-    }
+    requested = [polled(store, scope) for scope in (REPORTS, ORDERS, OTHER)]
+    chosen, others = groups_to_poll(requested)
+    assert [folded(each) for each in chosen] == [{REPORTS.folded}, {ORDERS.folded}, {OTHER.folded}]
     assert others == []
 
 
 def test_a_hub_that_the_store_does_not_know_is_polled_as_named() -> None:
-    assert groups_to_poll([(MemoryCheckpointStore(), ORDERS)]) == ([(0, ORDERS)], [])
+    named = polled(MemoryCheckpointStore(), ORDERS)
+    assert groups_to_poll([named]) == ([[named]], [])

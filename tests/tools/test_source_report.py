@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
-import source_report
+from source_report.__main__ import report, rows
+from source_report.rules import lines_by_room
+from source_report.tree import PACKAGE, Package, merged
 
 FILES = {
     "records": '''
@@ -96,19 +98,19 @@ FILES = {
 
 
 @pytest.fixture
-def package(tmp_path: Path) -> source_report.Package:
+def package(tmp_path: Path) -> Package:
     for name, text in FILES.items():
-        path = tmp_path / "src" / source_report.PACKAGE / f"{name}.py"
+        path = tmp_path / "src" / PACKAGE / f"{name}.py"
         path.parent.mkdir(parents=True, exist_ok=True)
         lines = text.strip("\n").split("\n")
         path.write_text("\n".join(line[8:] for line in lines))
-    return source_report.Package(tmp_path)
+    return Package(tmp_path)
 
 
 def test_code_docstrings_and_comments_are_counted_and_derived_files_apart(
-    package: source_report.Package,
+    package: Package,
 ) -> None:
-    lines = source_report.lines_by_room(package)
+    lines = lines_by_room(package)
     assert list(lines) == [
         *("(root)", "operations", "stores"),
         *("together", "derived, beside these"),
@@ -119,10 +121,10 @@ def test_code_docstrings_and_comments_are_counted_and_derived_files_apart(
     assert lines["derived, beside these"] == (1, 1, 0, 1)
 
 
-def test_each_thing_is_counted_at_its_place(package: source_report.Package) -> None:
+def test_each_thing_is_counted_at_its_place(package: Package) -> None:
     hooks, base, moves = "stores._async.hooks", "stores._async.base", "operations.moves"
     order = [f"{base}:BaseCheckpointStore", f"{hooks}:Claims", f"{hooks}:Hooks", "CheckpointStore"]
-    assert {row.what: row.places for row in source_report.rows(package)} == {
+    assert {row.what: row.places for row in rows(package)} == {
         "classes in the MRO of BaseCheckpointStore": order,
         "classes in the MRO of BlobCheckpointStore": [f"{base}:BlobCheckpointStore", *order],
         "private names of BaseCheckpointStore": ["_known", "_lock", "_run", "_write"],
@@ -149,16 +151,16 @@ def test_each_thing_is_counted_at_its_place(package: source_report.Package) -> N
 
 def test_bases_without_a_consistent_order_are_refused() -> None:
     with pytest.raises(ValueError, match="no order of bases is consistent"):
-        source_report.merged([["A", "B"], ["B", "A"]])
+        merged([["A", "B"], ["B", "A"]])
 
 
 def test_a_folder_that_is_no_checkout_is_named(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match=f"{tmp_path.name} is not a checkout"):
-        source_report.Package(tmp_path)
+        Package(tmp_path)
 
 
-def test_the_report_shows_places_on_request(package: source_report.Package) -> None:
-    shown = list(source_report.report(package, with_places=True))
+def test_the_report_shows_places_on_request(package: Package) -> None:
+    shown = list(report(package, with_places=True))
     loops = shown.index("     2  retry loops")
     assert shown[loops + 1].split() == ["stores._async.hooks:Hooks._run"]
-    assert len(list(source_report.report(package, with_places=False))) < len(shown)
+    assert len(list(report(package, with_places=False))) < len(shown)

@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 
 from eventhub_checkpoints.errors import CheckpointStoreError
 from eventhub_checkpoints.operations.doctor import GroupSnapshot
-from eventhub_checkpoints.ui.readings import MOST, Readings
+from eventhub_checkpoints.ui.readings import CONCURRENT_READS, Readings
 from eventhub_checkpoints.ui.server import LOCAL_NAMES
 from operators import Site
 from pages import BASE, PORT, Visitor, path_of
@@ -51,16 +51,16 @@ def test_examinations_that_hang_do_not_block_other_pages(
         release.wait()
         return GroupSnapshot(site.scope)
 
-    monkeypatch.setattr("eventhub_checkpoints.ui.pages.examine_group", hang)
+    monkeypatch.setattr("eventhub_checkpoints.operations.doctor.diagnosis.examine_group", hang)
     path = f"{path_of(site.scope, 'findings')}?live=off"
     application = visitor.pages.application(PORT, LOCAL_NAMES)
     with (
         TestClient(application, base_url=BASE) as client,
-        ThreadPoolExecutor(MOST) as threads,
+        ThreadPoolExecutor(CONCURRENT_READS) as threads,
     ):
         client.get(f"/?token={visitor.pages.token}")
         try:
-            hanging = [threads.submit(client.get, path) for _ in range(MOST)]
+            hanging = [threads.submit(client.get, path) for _ in range(CONCURRENT_READS)]
             for _ in hanging:
                 begun.acquire()
             assert "try again later" in client.get(path).text

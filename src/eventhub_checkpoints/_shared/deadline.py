@@ -8,6 +8,8 @@ from contextvars import Context, ContextVar, copy_context
 
 LONGEST_SECONDS = 60.0
 """Limit for one request of a call without a deadline."""
+LONGEST_WAIT = 3600.0
+"""Limit of a wait in such a call, for what accepts no infinite time: a socket, a server."""
 NO_TIME = "no time was left for this request"
 
 UNREACHABLE_TIMEOUT = 5.0
@@ -20,6 +22,11 @@ _unreachable_timeout: ContextVar[float] = ContextVar("eventhub_checkpoints_reach
 def seconds_left() -> float:
     """Return the seconds until the current call's deadline; `inf` without one, 0 when it passed."""
     return max(_deadline.get() - time.monotonic(), 0.0)
+
+
+def finite_seconds_left() -> float:
+    """Return the seconds until the current call's deadline; `LONGEST_WAIT` without one."""
+    return min(seconds_left(), LONGEST_WAIT)
 
 
 def bound() -> float:

@@ -3,10 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated, Any
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 import typer
 
@@ -17,26 +14,20 @@ from eventhub_checkpoints.cli.change import Execute
 from eventhub_checkpoints.cli.output import Json, print_json, print_table, working
 from eventhub_checkpoints.cli.peek import Through, cut, print_events, shown_time
 from eventhub_checkpoints.cli.target import NO_HUB, OPTIONS, Target, read_target, with_options
-from eventhub_checkpoints.dead_letters import DeadLetterFile, StoredDeadLetter
+from eventhub_checkpoints.dead_letters import StoredDeadLetter
 from eventhub_checkpoints.errors import ConfigurationError, HubUnavailableError, StoreError
 from eventhub_checkpoints.operations.dead_letters import (
+    SOURCES,
     DeadLetterSource,
-    HubDeadLetters,
     Selection,
     dead_letter_by_id,
+    open_dead_letters,
     to_redrive,
 )
 from eventhub_checkpoints.operations.dead_letters import discard as discard_chosen
 from eventhub_checkpoints.operations.dead_letters import redrive as send_back
 from eventhub_checkpoints.operations.peek import PeekedEvent
 from eventhub_checkpoints.receive.amqp.address import HubAddress
-from eventhub_checkpoints.stores.backends import SQL, scheme_of
-
-FORMS = (
-    "a file (dead-letters.jsonl, file:///PATH), the URL of a SQL database (sqlite:///FILE, "
-    "postgresql://...), or a hub (its connection string, NAMESPACE/HUB, or its name in the "
-    "namespace of --hub)"
-)
 
 app = typer.Typer(help="Events that could not be processed: look at them, and send them back.")
 
@@ -96,39 +87,20 @@ def open_source(
     """Open the dead letters that an option names, and close them at the end.
 
     Raises:
-        ConfigurationError: none are named, or it is none of `FORMS`.
-        MissingDriverError: the driver of the database is not installed.
+        ConfigurationError: none are named; see also `open_dead_letters`.
     """
     if not source:
         raise ConfigurationError(
-            f"no dead letters: pass --from or set EHCP_DEAD_LETTERS to {FORMS}"
+            f"no dead letters: pass --from or set EHCP_DEAD_LETTERS to {SOURCES}"
         )
-    scheme, slashes, _ = source.partition("://")
-    if slashes and scheme_of(source) in SQL.schemes:
-        # Imported here: only a table needs SQLAlchemy.
-        from eventhub_checkpoints.sql import DeadLetterTable
-
-        timeout, unreachable_timeout = target.timeout, target.unreachable_timeout
-        with DeadLetterTable(
-            source, timeout=timeout, unreachable_timeout=unreachable_timeout
-        ) as table:
-            yield table
-    elif is_hub(source):
-        hub = hub_of(source, target)
-        with HubDeadLetters(hub, through=through, timeout=target.timeout) as found:
-            yield found
-    elif slashes and scheme != "file":
-        raise ConfigurationError(f"--from is {quoted(source)}; expected {FORMS}")
-    else:
-        yield DeadLetterFile(url2pathname(urlsplit(source).path) if slashes else source)
-
-
-def is_hub(source: str) -> bool:
-    """Return whether an option names a hub, and not a file."""
-    if "endpoint=" in source.lower() or ".servicebus." in source:
-        return True
-    is_name = not any(sign in source for sign in "/\\.:")
-    return is_name and not Path(source).exists()
+    with open_dead_letters(
+        source,
+        lambda text: hub_of(text, target),
+        through=through,
+        timeout=target.timeout,
+        unreachable_timeout=target.unreachable_timeout,
+    ) as opened:
+        yield opened
 
 
 def hub_of(text: str, target: Target) -> HubAddress:

@@ -11,16 +11,9 @@ from eventhub_checkpoints.cli.durations import duration_option
 from eventhub_checkpoints.cli.output import COLOURS, Json, console, print_json, working
 from eventhub_checkpoints.cli.target import Target, on_target, or_unknown
 from eventhub_checkpoints.errors import ConfigurationError
-from eventhub_checkpoints.operations.doctor import findings, status
-from eventhub_checkpoints.operations.doctor.examination import examine_group
-from eventhub_checkpoints.operations.doctor.finding import (
-    BALANCING_INTERVAL,
-    Finding,
-    GroupSnapshot,
-    Limits,
-)
-from eventhub_checkpoints.operations.doctor.fixes import mended, planned
-from eventhub_checkpoints.operations.doctor.requests import cost
+from eventhub_checkpoints.operations.doctor import status
+from eventhub_checkpoints.operations.doctor.diagnosis import Diagnosis, diagnose
+from eventhub_checkpoints.operations.doctor.finding import BALANCING_INTERVAL, Limits
 
 
 @or_unknown
@@ -65,73 +58,61 @@ def doctor(
     if measure and checkpoints_per_second is not None:
         raise ConfigurationError("--measure and --checkpoints-per-second: pass one of them")
     limits = Limits(balancing_interval, target.expires_after, price, budget)
-    fixes: list[dict[str, Any]] = []
     with target.open_store() as store, working("examining"):
-
-        def look() -> GroupSnapshot:
-            return examine_group(
-                store,
-                target.address,
-                limits,
-                writes=not no_write,
-                checkpoint_rate=checkpoints_per_second,
-                measure=measure,
-                timeout=target.timeout,
-            )
-
-        snapshot = look()
-        if fix and execute:
-            changes = mended(store, target.address, snapshot, timeout=target.timeout)
-            fixes = [{**asdict(each), "changed": changed} for each, changed in changes]
-            snapshot = look()
-        elif fix:
-            fixes = [{**asdict(each), "changed": None} for each in planned(snapshot)]
-    defects = findings(snapshot, limits)
+        diagnosis = diagnose(
+            store,
+            target.address,
+            limits,
+            fixes=fix,
+            executes=execute,
+            writes=not no_write,
+            checkpoint_rate=checkpoints_per_second,
+            measure=measure,
+            timeout=target.timeout,
+        )
     if as_json:
-        print_json(report(snapshot, limits, defects, fixes))
+        print_json(report(diagnosis))
     else:
-        print_fixes(fixes, is_asked_for=fix)
-        print_findings(snapshot, limits, defects)
-    raise typer.Exit(status(defects))
+        if fix:
+            print_fixes(diagnosis, executed=execute)
+        print_findings(diagnosis)
+    raise typer.Exit(status(diagnosis.findings))
 
 
-def report(
-    snapshot: GroupSnapshot, limits: Limits, defects: list[Finding], fixes: list[dict[str, Any]]
-) -> dict[str, Any]:
+def report(diagnosis: Diagnosis) -> dict[str, Any]:
     """Return what was found, for JSON."""
-    estimate = cost(snapshot, limits)
+    snapshot, defects, estimate = diagnosis.snapshot, diagnosis.findings, diagnosis.cost
     return {
         **snapshot.scope.as_dict(),
         "severity": defects[0].severity if defects else "OK",
         "findings": [asdict(each) for each in defects],
         "unchecked": list(snapshot.unchecked),
         "cost": None if estimate is None else asdict(estimate),
-        "fixes": fixes,
+        "fixes": [{**asdict(fix), "changed": changed} for fix, changed in diagnosis.fixes],
     }
 
 
-def print_fixes(fixes: list[dict[str, Any]], *, is_asked_for: bool) -> None:
+def print_fixes(diagnosis: Diagnosis, *, executed: bool) -> None:
     """Print what was changed, or would be."""
     terminal = console()
-    for each in fixes:
-        would = f"partition {each['partition_id']}: would {each['action']} ({each['before']})"
-        terminal.print(escape(each["changed"] or would))
-    if is_asked_for and not fixes:
+    for fix, changed in diagnosis.fixes:
+        would = f"partition {fix.partition_id}: would {fix.action} ({fix.before})"
+        terminal.print(escape(changed or would))
+    if not diagnosis.fixes:
         terminal.print("no fix applies")
-    elif is_asked_for and fixes[0]["changed"] is None:
+    elif not executed:
         terminal.print("a dry run: --execute carries this out")
 
 
-def print_findings(snapshot: GroupSnapshot, limits: Limits, defects: list[Finding]) -> None:
+def print_findings(diagnosis: Diagnosis) -> None:
     """Print findings for people, each with its remedy on a line that is not wrapped."""
-    terminal = console()
-    terminal.print(escape(f"{snapshot.scope}: {counted(len(defects), 'finding')}"))
-    for each in defects:
+    terminal, snapshot = console(), diagnosis.snapshot
+    terminal.print(escape(f"{snapshot.scope}: {counted(len(diagnosis.findings), 'finding')}"))
+    for each in diagnosis.findings:
         colour = COLOURS[each.severity]
         terminal.print(f"[{colour}]{each.severity}[/] {each.code}: {escape(each.evidence)}")
         terminal.print(f"  mend: {escape(each.remedy)}", soft_wrap=True)
-    estimate = cost(snapshot, limits)
-    if estimate:
+    if estimate := diagnosis.cost:
         terminal.print(
             f"cost: ${estimate.dollars:,.2f} a month at ${estimate.price:g} per 10,000 requests "
             f"({escape(estimate.source)})"

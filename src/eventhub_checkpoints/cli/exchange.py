@@ -254,7 +254,7 @@ def copy(
             if all_groups:
                 sources = positions_in(store, None)
             else:
-                if goal.scope.folded == target.scope.folded and goal.store == target.store:
+                if goal.has_store_of(target) and goal.scope.folded == target.scope.folded:
                     raise ConfigurationError(f"{target.scope} cannot be copied to itself")
                 sources = positions_for(store, target.scope, goal.scope)
         with goal.open_store() as store:

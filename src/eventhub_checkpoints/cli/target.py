@@ -26,6 +26,8 @@ from eventhub_checkpoints.abilities import FullCheckpointStore
 from eventhub_checkpoints.cli.durations import duration_option
 from eventhub_checkpoints.cli.output import shown_path
 from eventhub_checkpoints.errors import CheckpointStoreError, ConfigurationError
+from eventhub_checkpoints.operations.lag import Missing
+from eventhub_checkpoints.operations.monitor import PolledGroup
 from eventhub_checkpoints.receive.address import DEFAULT_CONSUMER_GROUP
 from eventhub_checkpoints.receive.amqp.address import HubAddress
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT
@@ -150,6 +152,13 @@ class Target:
             return self.address.scope()
         return Scope.checked(*self._names(self.hub), self.group)
 
+    def has_store_of(self, other: "Target") -> bool:
+        """Return whether two targets name the same store.
+
+        Two URLs may name one place. `Move`, which would do harm there, looks into the stores.
+        """
+        return self.store == other.store
+
     @staticmethod
     def _names(hub: str) -> tuple[str, str]:
         namespace, slash, eventhub_name = hub.removeprefix("sb://").partition("/")
@@ -161,18 +170,42 @@ class Target:
         return namespace, eventhub_name
 
 
-def open_stores(targets: Sequence[Target], stack: ExitStack) -> list[FullCheckpointStore]:
-    """Open the store of each target; targets with the same store share it.
+def polled_groups(
+    targets: Sequence[Target],
+    stack: ExitStack,
+    missing: Missing,
+    through: str | None,
+    *,
+    has_seconds: bool = False,
+) -> list[PolledGroup]:
+    """Open the stores of targets, each once, and return what to poll.
+
+    Args:
+        targets: stores, hubs and groups.
+        stack: closes the stores.
+        missing: see `PolledGroup`, as for the others.
+        through: consumer group through which events are read.
+        has_seconds: whether they are read for the lag in seconds.
 
     Raises:
-        ConfigurationError: a target names no store, or it cannot be opened.
+        ConfigurationError: a target names no store or no hub, or a malformed one.
     """
-    stores: list[FullCheckpointStore] = []
+    polled: list[PolledGroup] = []
     for number, target in enumerate(targets):
-        # A store may be named by a dict, which cannot be a key.
-        same = next((n for n in range(number) if targets[n].store == target.store), None)
-        stores.append(stack.enter_context(target.open_store()) if same is None else stores[same])
-    return stores
+        same = next((n for n in range(number) if targets[n].has_store_of(target)), None)
+        store = stack.enter_context(target.open_store()) if same is None else polled[same].store
+        polled.append(
+            PolledGroup(
+                store,
+                target.address,
+                missing,
+                target.expires_after,
+                target.timeout,
+                through,
+                has_seconds=has_seconds,
+            )
+        )
+    return polled
 
 
 PANEL = "Store, hub and group"

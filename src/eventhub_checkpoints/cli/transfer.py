@@ -54,11 +54,12 @@ def open_both(
     other = read_profile(to_profile).get("store") if to_profile else to_store
     if other is None:
         raise ConfigurationError(NO_OTHER_STORE)
-    if other == target.store:
+    goal = replace(target, store=other)
+    if goal.has_store_of(target):
         raise ConfigurationError(
             "--to-store or --to-profile must name a store other than the source"
         )
-    with target.open_store() as source, replace(target, store=other).open_store() as receiver:
+    with target.open_store() as source, goal.open_store() as receiver:
         yield source, receiver
 
 

@@ -5,7 +5,6 @@ import logging
 import signal
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,10 +14,14 @@ from eventhub_checkpoints._shared.signals import STOP_SIGNALS, blocked_stop_sign
 from eventhub_checkpoints.cli.change import Report, command_on
 from eventhub_checkpoints.cli.durations import duration_option
 from eventhub_checkpoints.cli.status import MissingOption
-from eventhub_checkpoints.cli.target import Target, Through, on_targets, open_stores
-from eventhub_checkpoints.operations.groups import groups_to_poll
+from eventhub_checkpoints.cli.target import Target, Through, on_targets, polled_groups
 from eventhub_checkpoints.operations.lag import Missing
-from eventhub_checkpoints.operations.monitor import INTERVAL, Monitor, PolledGroup
+from eventhub_checkpoints.operations.monitor import (
+    INTERVAL,
+    Monitor,
+    PolledGroup,
+    groups_to_poll,
+)
 from eventhub_checkpoints.operations.recorded_change import Command
 
 if TYPE_CHECKING:
@@ -104,23 +107,14 @@ def polled_pages(
     from eventhub_checkpoints.ui.server import htmx
 
     script = htmx()
-    stores = open_stores(targets, stack)
-    requested = [
-        (store, target.address.scope()) for store, target in zip(stores, targets, strict=True)
-    ]
+    requested = polled_groups(targets, stack, missing, through)
     chosen, others = groups_to_poll(requested)
-    of_target = {scope.folded: targets[number] for number, scope in chosen}
-    polled = [
-        PolledGroup(
-            stores[number],
-            replace(targets[number], group=scope.consumer_group).address,
-            missing,
-            targets[number].expires_after,
-            targets[number].timeout,
-            through,
-        )
-        for number, scope in chosen
-    ]
+    of_target = {
+        group.scope.folded: target
+        for target, groups in zip(targets, chosen, strict=True)
+        for group in groups
+    }
+    polled = [group for groups in chosen for group in groups]
 
     def command(group: PolledGroup, name: str) -> Command:
         target = of_target[group.scope.folded]

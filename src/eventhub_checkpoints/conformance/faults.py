@@ -27,7 +27,7 @@ HOOKS = ("read_ownerships", "try_claim", "read_checkpoints", "write_checkpoint")
 ALWAYS = 10**9
 LONGEST_HANG = 10.0
 """Duration of a hang in seconds; longer than a check allows a call to take."""
-LONGEST_WAIT = 10.0
+DELAY_LIMIT = 10.0
 """Seconds after which a delay that waits for a condition ends without it."""
 POLL = 0.01
 
@@ -168,7 +168,7 @@ class Faults:
         return call
 
     async def _delay(self, fault: Fault) -> None:
-        end = time.monotonic() + LONGEST_WAIT
+        end = time.monotonic() + DELAY_LIMIT
         while not (fault.until is None or self._is_overdue or fault.until()):
             await self._sleep(POLL)
             # The check fails then; other calls need not wait as long.

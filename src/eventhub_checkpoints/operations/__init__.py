@@ -12,7 +12,7 @@ Decisions are pure functions of what was read; stores and hubs are the synchrono
   before it is carried out), `restore` (undo), `exchange` (import and copy) and `delete`. `history`:
   earlier checkpoints, of stores that keep them.
 - `peek`: the events around a checkpoint or a time.
-- `dead_letters`: dead letters of a sink, and sending them back.
+- `dead_letters`: dead letters of a file, a table or a hub, and sending them back.
 - `doctor`: findings about a group, and what mends them. `cost`: prices of requests and servers.
 - `transfer`: the rule of what is copied, for import, copy, mirror and migrate. `mirror`: copies of
   a group's checkpoints, again and again. `move`: a group that changes its store while its consumers

@@ -1,21 +1,26 @@
-"""Dead letters in a file, a table or a hub: choose among them, and send them back.
+"""Dead letters in a file, a table or a hub: open them, choose among them, and send them back.
 
 `DeadLetterFile` and `DeadLetterTable` have the methods of `DeadLetterSource` and `Discards`;
 `HubDeadLetters` reads what a `DeadLetterHub` has sent.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
+from pathlib import Path
 from typing import Protocol, Self, runtime_checkable
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from azure.eventhub import EventData, EventHubProducerClient
 from azure.eventhub.exceptions import EventHubError
 
 from eventhub_checkpoints._shared.client import reason
+from eventhub_checkpoints._shared.deadline import UNREACHABLE_TIMEOUT
 from eventhub_checkpoints._shared.secrets import masked, quoted
+from eventhub_checkpoints.dead_letters import DeadLetterFile
 from eventhub_checkpoints.dead_letters.dead_letter import (
     DeadLetter,
     Mark,
@@ -36,7 +41,14 @@ from eventhub_checkpoints.receive.amqp.events import EventStream
 from eventhub_checkpoints.receive.amqp.queries import explained
 from eventhub_checkpoints.receive.hub import partition_properties
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT, PREFETCH
+from eventhub_checkpoints.stores.backends import SQL, scheme_of
 
+SOURCES = (
+    "a file (dead-letters.jsonl, file:///PATH), the URL of a SQL database (sqlite:///FILE, "
+    "postgresql://...), or a hub (its connection string, NAMESPACE/HUB, or its name in the "
+    "namespace of --hub)"
+)
+"""Texts that `open_dead_letters` accepts."""
 READERS = 8
 """Partitions of a hub of dead letters that are read at a time."""
 
@@ -139,6 +151,55 @@ class HubDeadLetters:
             self._producer = self._hub.open_producer()
         mark = Mark.of(stored.dead_letter, hub).to_event()
         send(self._producer, self._hub, mark, None, self._timeout)
+
+
+@contextmanager
+def open_dead_letters(
+    source: str,
+    hub_of: Callable[[str], HubAddress],
+    *,
+    through: str | None = None,
+    timeout: float = OPERATION_TIMEOUT,
+    unreachable_timeout: float = UNREACHABLE_TIMEOUT,
+) -> Iterator[DeadLetterSource]:
+    """Open the dead letters that a text names, and close them at the end.
+
+    Args:
+        source: one of `SOURCES`.
+        hub_of: returns the hub that a text names.
+        through: consumer group to read a hub through; see `peek`.
+        timeout: seconds for each call of a table, each query to a hub, and its next events.
+        unreachable_timeout: seconds for which a table tries to connect to a server that refuses
+            connections or is not known.
+
+    Raises:
+        ConfigurationError: it is none of `SOURCES`, or malformed.
+        MissingDriverError: the driver of the database is not installed.
+    """
+    scheme, slashes, _ = source.partition("://")
+    if slashes and scheme_of(source) in SQL.schemes:
+        # Imported here: only a table needs SQLAlchemy.
+        from eventhub_checkpoints.sql import DeadLetterTable
+
+        with DeadLetterTable(
+            source, timeout=timeout, unreachable_timeout=unreachable_timeout
+        ) as table:
+            yield table
+    elif is_hub(source):
+        with HubDeadLetters(hub_of(source), through=through, timeout=timeout) as hub:
+            yield hub
+    elif slashes and scheme != "file":
+        raise ConfigurationError(f"--from is {quoted(source)}; expected {SOURCES}")
+    else:
+        yield DeadLetterFile(url2pathname(urlsplit(source).path) if slashes else source)
+
+
+def is_hub(source: str) -> bool:
+    """Return whether a text names a hub, and not a file."""
+    if "endpoint=" in source.lower() or ".servicebus." in source:
+        return True
+    is_name = not any(sign in source for sign in "/\\.:")
+    return is_name and not Path(source).exists()
 
 
 def entry_of(event: EventData) -> DeadLetter | Mark | None:

@@ -16,9 +16,9 @@ from eventhub_checkpoints.operations.positions import (
     read_positions,
 )
 from eventhub_checkpoints.operations.recorded_change import Command, Outcome, changing
-from eventhub_checkpoints.operations.reset import plan_reset
+from eventhub_checkpoints.operations.reset import plan_change
 from eventhub_checkpoints.operations.transfer import Step, plan
-from eventhub_checkpoints.receive.address import Address
+from eventhub_checkpoints.receive.amqp.address import HubAddress
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT
 from eventhub_checkpoints.records import Scope
 
@@ -108,7 +108,7 @@ def positions_for(store: CheckpointStore, scope: Scope, receiver: Scope) -> list
 
 def positions_at_numbers(
     command: Command,
-    hub: Address,
+    hub: HubAddress,
     numbers: Mapping[str, int],
     partition_ids: Sequence[str] = (),
     *,
@@ -125,14 +125,13 @@ def positions_at_numbers(
 
     Raises:
         GroupActiveError: the group has live members, whose partitions may not be taken.
-        ConfigurationError, HubUnavailableError: see `plan_reset`.
+        ConfigurationError, HubUnavailableError: see `plan_change`.
     """
     chosen = {
         id_: number for id_, number in numbers.items() if id_ in partition_ids or not partition_ids
     }
     with changing(replace(command, executes=False), hub.scope()) as change:
-        change.refuse_active()
-        resets = plan_reset(chosen, change.group, hub, timeout=timeout)
+        resets = plan_change(change, chosen, hub, timeout=timeout)
     return [GroupPositions(hub.scope(), {each.partition_id: each.after for each in resets})]
 
 

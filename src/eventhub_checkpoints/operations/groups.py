@@ -11,7 +11,6 @@ from azure.eventhub import CheckpointStore
 from eventhub_checkpoints.abilities import ListsScopes
 from eventhub_checkpoints.base import BaseCheckpointStore
 from eventhub_checkpoints.errors import ConfigurationError
-from eventhub_checkpoints.receive.address import DEFAULT_CONSUMER_GROUP
 from eventhub_checkpoints.receive.position import is_partition_id
 from eventhub_checkpoints.records import MOST_INT64, RELEASED, Scope
 from eventhub_checkpoints.sdk.consumer import EXPIRES_AFTER
@@ -245,41 +244,6 @@ def similar_groups(store: CheckpointStore, scope: Scope) -> list[Scope]:
         for each in store.list_scopes()
         if each.folded[1:] == (hub, name) or each.folded[:2] == (namespace, hub)
     ]
-
-
-def groups_to_poll(
-    requested: Sequence[tuple[CheckpointStore, Scope]],
-) -> tuple[list[tuple[int, Scope]], list[Scope]]:
-    """Choose the groups that an operator wants to see, who has named hubs or groups of them.
-
-    A hub named with `$Default`, the group that is meant when none is named, stands for all of its
-    groups that the store has.
-
-    Args:
-        requested: stores, and the groups that are named in them.
-
-    Returns:
-        Each group once, with the index of the request it belongs to; and the groups of other hubs
-        that the stores have.
-
-    Raises:
-        StoreError: a store could not be read.
-    """
-    chosen: dict[Scope, tuple[int, Scope]] = {}
-    listed: list[Scope] = []
-    for number, (store, own) in enumerate(requested):
-        stored = store.list_scopes() if isinstance(store, ListsScopes) else []
-        listed += stored
-        of_hub = [scope for scope in stored if scope.folded[:2] == own.folded[:2]]
-        if own.consumer_group.lower() != DEFAULT_CONSUMER_GROUP.lower() or not of_hub:
-            of_hub = [own]
-        for scope in of_hub:
-            # Some stores keep names in lower case: the operator's spelling is nicer to read.
-            named = own if scope.folded == own.folded else scope
-            chosen.setdefault(scope.folded, (number, named))
-    hubs = {scope[:2] for scope in chosen}
-    others = {scope.folded: scope for scope in listed if scope.folded[:2] not in hubs}
-    return [*chosen.values()], [*others.values()]
 
 
 def in_order(partition_ids: Iterable[str]) -> list[str]:

@@ -19,6 +19,7 @@ from azure.eventhub import CheckpointStore
 
 from eventhub_checkpoints._shared.secrets import masked
 from eventhub_checkpoints._shared.workers import in_daemon_thread
+from eventhub_checkpoints.abilities import ListsScopes
 from eventhub_checkpoints.errors import (
     CheckpointStoreError,
     ConfigurationError,
@@ -29,7 +30,11 @@ from eventhub_checkpoints.operations.lag import GroupLag, Missing, confirmed_lag
 from eventhub_checkpoints.operations.lag_seconds import EnqueuedTimes, with_seconds
 from eventhub_checkpoints.operations.scale import DEMAND_HOLD, TARGET, Demand, demand
 from eventhub_checkpoints.operations.states import WINDOW, State, states, worst
-from eventhub_checkpoints.receive.address import PartitionProperties, checked_group
+from eventhub_checkpoints.receive.address import (
+    DEFAULT_CONSUMER_GROUP,
+    PartitionProperties,
+    checked_group,
+)
 from eventhub_checkpoints.receive.amqp.address import HubAddress
 from eventhub_checkpoints.receive.hub import partition_properties
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT
@@ -89,6 +94,54 @@ class PolledGroup:
     def read(self) -> Group:
         """Read the rows of the group."""
         return group(self.store, self.scope, expires_after=self.expires_after)
+
+    def beside(self, scope: Scope) -> "PolledGroup":
+        """Return another group of the same store and hub."""
+        if scope.folded == self.scope.folded:
+            # Some stores keep names in lower case: the operator's spelling is nicer to read.
+            return self
+        name = checked_group("consumer_group", scope.consumer_group)
+        return replace(self, hub=replace(self.hub, consumer_group=name))
+
+
+def groups_to_poll(
+    requested: Sequence[PolledGroup],
+) -> tuple[list[list[PolledGroup]], list[Scope]]:
+    """Choose the groups that an operator wants to see, who has named hubs or groups of them.
+
+    A hub named with `$Default`, the group that is meant when none is named, stands for all of its
+    groups that the store has.
+
+    Args:
+        requested: the groups that are named.
+
+    Returns:
+        The groups of each request, each group once, for the first request that it belongs to; and
+        the groups of other hubs that the stores have.
+
+    Raises:
+        StoreError: a store could not be read.
+    """
+    chosen: list[list[PolledGroup]] = []
+    known: set[Scope] = set()
+    listed: list[Scope] = []
+    for polled in requested:
+        own, store = polled.scope, polled.store
+        stored = store.list_scopes() if isinstance(store, ListsScopes) else []
+        listed += stored
+        of_hub = [scope for scope in stored if scope.folded[:2] == own.folded[:2]]
+        if own.consumer_group.lower() != DEFAULT_CONSUMER_GROUP.lower() or not of_hub:
+            of_hub = [own]
+        groups: list[PolledGroup] = []
+        for scope in of_hub:
+            # A store that keeps names as typed may list a group twice.
+            if scope.folded not in known:
+                known.add(scope.folded)
+                groups.append(polled.beside(scope))
+        chosen.append(groups)
+    hubs = {scope[:2] for scope in known}
+    others = {scope.folded: scope for scope in listed if scope.folded[:2] not in hubs}
+    return chosen, [*others.values()]
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,8 @@ from eventhub_checkpoints.operations.recorded_change import Command, Outcome, ch
 from eventhub_checkpoints.operations.reset import (
     Goal,
     PartitionReset,
-    address_for_reading,
     changes_of,
-    plan_reset,
+    plan_through,
 )
 
 STOP_CONSUMERS = (
@@ -104,10 +103,15 @@ def store_previewed(
 def planned(
     polled: PolledGroup, group: Group, goal: Goal, partition_ids: Sequence[str] = ()
 ) -> list[PartitionReset]:
-    """Plan the reset of a group that was read; see `plan_reset`."""
-    reader = address_for_reading(polled.hub, group, polled.through)
-    return plan_reset(
-        goal, group, reader, partition_ids, missing=polled.missing, timeout=polled.timeout
+    """Plan the reset of a group that was read; see `plan_through`."""
+    return plan_through(
+        goal,
+        group,
+        polled.hub,
+        partition_ids,
+        through=polled.through,
+        missing=polled.missing,
+        timeout=polled.timeout,
     )
 
 

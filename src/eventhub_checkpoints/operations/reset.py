@@ -296,6 +296,36 @@ def plan_reset(
     ]
 
 
+def plan_through(
+    goal: Goal,
+    group: Group,
+    hub: HubAddress,
+    partition_ids: Sequence[str] = (),
+    *,
+    through: str | None,
+    before: Mapping[str, Position | None] | None = None,
+    missing: Missing = "earliest",
+    timeout: float = OPERATION_TIMEOUT,
+) -> list[PartitionReset]:
+    """Plan the reset of a group, through a consumer group that the hub admits; see `plan_reset`.
+
+    Args:
+        goal: from where the group is to read.
+        group: the group.
+        hub: as read by the group.
+        partition_ids: see `plan_reset`.
+        through: consumer group through which single events are read; None: the group itself, or
+            `$Default` while it has consumers.
+        before: see `plan_reset`.
+        missing: where consumers start without a checkpoint.
+        timeout: seconds for each kind of query.
+    """
+    reader = address_for_reading(hub, group, through)
+    return plan_reset(
+        goal, group, reader, partition_ids, before=before, missing=missing, timeout=timeout
+    )
+
+
 def plan_change(
     change: GroupChange,
     goal: Goal,
@@ -313,8 +343,7 @@ def plan_change(
         goal: from where it is to read.
         hub: as read by the group.
         partition_ids: see `plan_reset`.
-        through: consumer group through which single events are read; None: the group itself, or
-            `$Default` while it has consumers.
+        through: see `plan_through`.
         missing: where consumers start without a checkpoint.
         timeout: seconds for each kind of query.
 
@@ -323,11 +352,12 @@ def plan_change(
         ConfigurationError, HubUnavailableError: see `plan_reset`.
     """
     change.refuse_active()
-    return plan_reset(
+    return plan_through(
         goal,
         change.group,
-        address_for_reading(hub, change.group, through),
+        hub,
         partition_ids,
+        through=through,
         before=change.before,
         missing=missing,
         timeout=timeout,

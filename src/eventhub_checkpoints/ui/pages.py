@@ -24,10 +24,8 @@ from starlette.types import ASGIApp
 from eventhub_checkpoints._shared.secrets import masked, quoted
 from eventhub_checkpoints._shared.texts import counted, duration
 from eventhub_checkpoints.errors import CheckpointStoreError, ConfigurationError
-from eventhub_checkpoints.operations.doctor import findings
-from eventhub_checkpoints.operations.doctor.examination import examine_group
+from eventhub_checkpoints.operations.doctor.diagnosis import diagnose
 from eventhub_checkpoints.operations.doctor.finding import Limits
-from eventhub_checkpoints.operations.doctor.requests import cost
 from eventhub_checkpoints.operations.history import history
 from eventhub_checkpoints.operations.monitor import Monitor, PolledGroup
 from eventhub_checkpoints.operations.peek import PeekedEvent, peek
@@ -206,26 +204,18 @@ class Pages:
         """Examine a group without writing to the store."""
         polled = self._find(request)
         limits = Limits(expires_after=polled.expires_after)
-        snapshot, error = None, ""
+        diagnosis, error = None, ""
         if is_complete(request):
-            snapshot, error = await self._read(
-                partial(
-                    examine_group,
-                    polled.store,
-                    polled.hub,
-                    limits,
-                    writes=False,
-                    timeout=polled.timeout,
-                )
+            examine = partial(
+                diagnose, polled.store, polled.hub, limits, writes=False, timeout=polled.timeout
             )
+            diagnosis, error = await self._read(examine)
         return self._page(
             request,
             "findings",
             scope=polled.scope,
-            snapshot=snapshot,
+            diagnosis=diagnosis,
             error=error,
-            findings=findings(snapshot, limits) if snapshot else (),
-            cost=cost(snapshot, limits) if snapshot else None,
             time=time.time(),
         )
 

@@ -8,9 +8,9 @@ from typing import TypeVar
 from eventhub_checkpoints._shared.workers import in_daemon_thread
 from eventhub_checkpoints.errors import CheckpointStoreError
 
-SECONDS = 30.0
+READ_TIMEOUT = 30.0
 """Time limit of a read."""
-MOST = 8
+CONCURRENT_READS = 8
 """Reads that run at the same time, including those that nobody waits for any more."""
 
 T = TypeVar("T")
@@ -27,7 +27,7 @@ class Readings:
         most: number of reads that may run at the same time.
     """
 
-    def __init__(self, seconds: float = SECONDS, most: int = MOST) -> None:
+    def __init__(self, seconds: float = READ_TIMEOUT, most: int = CONCURRENT_READS) -> None:
         self._seconds = seconds
         self._most = most
         self._free = threading.Semaphore(most)

@@ -4,7 +4,6 @@ import json
 import logging
 import signal
 import threading
-from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Annotated, Any
 
@@ -14,9 +13,8 @@ from eventhub_checkpoints._shared.drivers import require_package
 from eventhub_checkpoints._shared.signals import STOP_SIGNALS, blocked_stop_signals
 from eventhub_checkpoints.cli.durations import duration_option
 from eventhub_checkpoints.cli.status import MissingOption
-from eventhub_checkpoints.cli.target import Target, Through, on_targets, open_stores
-from eventhub_checkpoints.operations.lag import Missing
-from eventhub_checkpoints.operations.monitor import INTERVAL, Monitor, PolledGroup
+from eventhub_checkpoints.cli.target import Target, Through, on_targets, polled_groups
+from eventhub_checkpoints.operations.monitor import INTERVAL, Monitor
 from eventhub_checkpoints.operations.scale import DEMAND_HOLD, TARGET
 
 HOST = "127.0.0.1"
@@ -77,7 +75,7 @@ def serve(
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")
     with ExitStack() as stack:
         stack.enter_context(blocked_stop_signals())
-        polled = polled_groups(targets, stack, missing, seconds, through)
+        polled = polled_groups(targets, stack, missing, through, has_seconds=seconds)
         monitor = Monitor(polled, interval=interval, hold=hold)
         pages = Pages(
             monitor, exposition(monitor, event_target, has_partitions=partitions), event_target
@@ -103,29 +101,3 @@ def serve(
         signal.sigwait(STOP_SIGNALS)
         if scaler is not None:
             scaler.stop(GRACE_SECONDS).wait()
-
-
-def polled_groups(
-    targets: Sequence[Target],
-    stack: ExitStack,
-    missing: Missing,
-    seconds: bool,
-    through: str | None,
-) -> list[PolledGroup]:
-    """Open the stores, each once, and return what to poll.
-
-    Raises:
-        ConfigurationError: a target names no store or no hub, or a malformed one.
-    """
-    return [
-        PolledGroup(
-            store,
-            target.address,
-            missing,
-            target.expires_after,
-            target.timeout,
-            through,
-            has_seconds=seconds,
-        )
-        for target, store in zip(targets, open_stores(targets, stack), strict=True)
-    ]

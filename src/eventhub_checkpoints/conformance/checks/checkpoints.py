@@ -10,7 +10,7 @@ from eventhub_checkpoints.conformance.contract import BASE, check
 from eventhub_checkpoints.conformance.faults import (
     ALWAYS,
     ANSWER_LOST,
-    LONGEST_WAIT,
+    DELAY_LIMIT,
     REFUSED,
     UNAVAILABLE,
     Fault,
@@ -274,7 +274,7 @@ def a_checkpoint_always_overtaken_can_be_tried_again(s: Subject) -> None:
 def checkpoints_of_a_partition_are_written_in_turn(s: Subject) -> None:
     """Checkpoints of one partition are written in turn, those of several concurrently."""
     faults = s.faults()
-    s.client.set(write_timeout=3 * LONGEST_WAIT)
+    s.client.set(write_timeout=3 * DELAY_LIMIT)
     all_run = Fault(until=lambda: faults.peak(WRITE) >= 3, seconds=0.1)
     faults.plan(WRITE, all_run, times=ALWAYS)
     rows = [s.client.checkpoint(each, 1, "1001") for each in ("0", "0", "1", "2")]

@@ -7,7 +7,7 @@ from typing import Any
 from eventhub_checkpoints.conformance.contract import BASE, check
 from eventhub_checkpoints.conformance.faults import (
     ALWAYS,
-    LONGEST_WAIT,
+    DELAY_LIMIT,
     NOT_READY,
     REFUSED,
     UNAVAILABLE,
@@ -201,7 +201,7 @@ def a_release_waits_for_a_checkpoint_under_way(s: Subject) -> None:
     faults.plan("try_claim", Fault(meanwhile=lambda: order.append("released")))
 
     def release() -> None:
-        end = time.monotonic() + LONGEST_WAIT
+        end = time.monotonic() + DELAY_LIMIT
         while not faults.count("write_checkpoint") and time.monotonic() < end:
             time.sleep(0.01)
         s.client.release(mine)

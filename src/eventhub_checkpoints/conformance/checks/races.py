@@ -16,7 +16,7 @@ ROUNDS = ("0", "1", "2", "3")
 
 LEAST, MOST = 8, 64
 """Number of partitions of the first race and of the largest."""
-SECONDS = 1.5
+STARTING_SECONDS = 1.5
 """Seconds in which races are started: the faster the store, the more races it takes to hit a race
 condition."""
 Etags = Mapping[str, str | None]
@@ -102,7 +102,7 @@ def races() -> Iterator[list[str]]:
 
     The first races are small, because a slow store takes long for them.
     """
-    end, first, size = time.monotonic() + SECONDS, 0, LEAST
+    end, first, size = time.monotonic() + STARTING_SECONDS, 0, LEAST
     for number in count():
         yield [str(partition_id) for partition_id in range(first, first + size)]
         first += size

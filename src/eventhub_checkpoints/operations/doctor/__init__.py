@@ -5,7 +5,8 @@ Every rule is a function from a snapshot of the group to findings.
 - `finding`: snapshots, limits, findings and their severity.
 - `storage`: rules about store, hub and clocks. `ownerships`: about who owns what. `checkpoints`:
   about stored positions. `requests`: how long requests take, and what they cost.
-- `examination` reads the snapshot. `fixes`: what mends a finding without a decision.
+- `examination` reads the snapshot. `fixes`: what mends a finding without a decision. `diagnosis`
+  puts these together: it examines, mends, and judges.
 """
 
 from collections.abc import Sequence

@@ -10,7 +10,7 @@ from eventhub_checkpoints.stores.blob._sync.store import BlobCheckpointStore
 from eventhub_checkpoints.stores.legacy import leases
 from eventhub_checkpoints.stores.legacy.iothub_react import (
     BLOB_PREFIX,
-    LONGEST,
+    LONGEST_VALUE,
     StoredOffset,
     checkpoints_of,
 )
@@ -128,6 +128,6 @@ class _Container(BlobCheckpointStore):
             for blob in blobs
         ]
 
-    def _text(self, name: str, longest: int = LONGEST) -> str | None:
+    def _text(self, name: str, longest: int = LONGEST_VALUE) -> str | None:
         body = self._requests.download(name, longest + 1)
         return None if len(body) > longest else body.decode("utf-8", "replace")

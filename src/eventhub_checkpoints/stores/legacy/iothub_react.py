@@ -14,7 +14,7 @@ from eventhub_checkpoints.stores.legacy.leases import PARTITION_ID
 
 BLOB_PREFIX = "partition-"
 TABLE = "checkpoints"
-LONGEST = 64
+LONGEST_VALUE = 64
 """Bytes; longer than any offset, or than the placeholders that were stored instead of one."""
 OFFSET = re.compile("[0-9]{1,19}")
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from sqlalchemy.engine import URL
 
-from eventhub_checkpoints._shared.deadline import seconds_left
+from eventhub_checkpoints._shared.deadline import finite_seconds_left
 from eventhub_checkpoints._shared.secrets import masked
 from eventhub_checkpoints.errors import CheckpointStoreError
 from eventhub_checkpoints.stores.backends import SQL, Service
@@ -25,8 +25,6 @@ WAYS = (
 )
 NO_TABLE = f"a table does not exist: create it with {WAYS}"
 OLD_TABLE = f"the tables are of another version: migrate them with {WAYS}"
-LONGEST_WAIT = 3600.0
-"""Seconds, for a call without a deadline."""
 WAIT_SHARE = 0.9
 """Maximum share of a call's time that is spent waiting for a lock."""
 Meaning = tuple[type[CheckpointStoreError], str]
@@ -246,7 +244,7 @@ class Dialect(ABC):
 
 def lock_seconds() -> float:
     """Return how long the next request may wait for a lock."""
-    return WAIT_SHARE * min(seconds_left(), LONGEST_WAIT)
+    return WAIT_SHARE * finite_seconds_left()
 
 
 def first_line(message: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from sqlalchemy.engine import URL
 
 from eventhub_checkpoints._shared.connection_errors import why_unreached
-from eventhub_checkpoints._shared.deadline import seconds_left
+from eventhub_checkpoints._shared.deadline import finite_seconds_left, seconds_left
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import (
     CheckpointStoreError,
@@ -105,8 +105,6 @@ USUAL_CANCEL = 0.1
 """Seconds that a cancellation takes across a network: a separate connection, and one request."""
 LEAST_CANCEL = 0.02
 """Seconds; psycopg treats a timeout of 0 as none."""
-LONGEST = 3600.0
-"""Seconds, for a call without a deadline."""
 
 
 class Postgresql(Dialect):
@@ -332,7 +330,7 @@ def connect_seconds(option: Any) -> int:
     Raises:
         ConfigurationError: the URL's value is not a number.
     """
-    left = min(seconds_left(), LONGEST)
+    left = finite_seconds_left()
     try:
         return max(int(min(left, float(option)) if option else left), 2)
     except ValueError:

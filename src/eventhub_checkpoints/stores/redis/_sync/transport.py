@@ -8,12 +8,9 @@ from redis.connection import URL_QUERY_ARGUMENT_PARSERS
 from redis.credentials import CredentialProvider
 from redis.exceptions import ConnectionError as DriverConnectionError
 
-from eventhub_checkpoints._shared.deadline import seconds_left
+from eventhub_checkpoints._shared.deadline import finite_seconds_left
 from eventhub_checkpoints.stores.connections import Secret, at_once
 from eventhub_checkpoints.stores.redis.url import check_options, login
-
-LONGEST_SECONDS = 3600.0
-"""A socket does not accept an infinite timeout."""
 
 
 class CredentialError(DriverConnectionError):
@@ -54,7 +51,7 @@ def bounded(kind: type[Connection]) -> type[Connection]:
 
 def socket_seconds() -> float:
     """Return the time that is left as a socket timeout: 0 would mean non-blocking."""
-    return min(max(seconds_left(), 0.001), LONGEST_SECONDS)
+    return max(finite_seconds_left(), 0.001)
 
 
 def pooled(url: str, seconds: float, **options: Any) -> BlockingConnectionPool:

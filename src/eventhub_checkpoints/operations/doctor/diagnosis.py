@@ -1,0 +1,79 @@
+"""Diagnosis of a consumer group: what was read, what is wrong, and what was mended."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from azure.eventhub import CheckpointStore
+
+from eventhub_checkpoints.operations.doctor import findings
+from eventhub_checkpoints.operations.doctor.examination import examine_group
+from eventhub_checkpoints.operations.doctor.finding import Finding, GroupSnapshot, Limits
+from eventhub_checkpoints.operations.doctor.fixes import Fix, mended, planned
+from eventhub_checkpoints.operations.doctor.requests import Cost, cost
+from eventhub_checkpoints.receive.amqp.address import HubAddress
+from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What is known of a group, and what was done about it.
+
+    Attributes:
+        snapshot: what was read; after the fixes, if they were carried out.
+        findings: what is wrong with it, those with the highest severity first.
+        cost: of its requests; None if it is not known.
+        fixes: fixes in the order of their execution, each with what was changed, or why nothing
+            was; None where they are only planned.
+    """
+
+    snapshot: GroupSnapshot
+    findings: Sequence[Finding]
+    cost: Cost | None
+    fixes: Sequence[tuple[Fix, str | None]] = ()
+
+
+def diagnose(
+    store: CheckpointStore,
+    hub: HubAddress,
+    limits: Limits | None = None,
+    *,
+    fixes: bool = False,
+    executes: bool = False,
+    writes: bool = True,
+    checkpoint_rate: float | None = None,
+    measure: float = 0.0,
+    timeout: float = OPERATION_TIMEOUT,
+) -> Diagnosis:
+    """Examine a group and judge it; if it is to be mended, before that.
+
+    Args:
+        store: any synchronous checkpoint store.
+        hub: the hub; its consumer group is the one to examine.
+        limits: settings of the consumers.
+        fixes: plan what can be mended without a decision.
+        executes: with `fixes`, carry that out, and examine the group again.
+        writes: see `examine_group`, as for the others.
+        checkpoint_rate: checkpoints per second of the group.
+        measure: seconds for which the rate is measured.
+        timeout: seconds for each query to the hub.
+    """
+    limits = limits or Limits()
+    examine = partial(
+        examine_group,
+        store,
+        hub,
+        limits,
+        writes=writes,
+        checkpoint_rate=checkpoint_rate,
+        measure=measure,
+        timeout=timeout,
+    )
+    snapshot = examine()
+    done: list[tuple[Fix, str | None]] = []
+    if fixes and executes:
+        done += mended(store, hub, snapshot, timeout=timeout)
+        snapshot = examine()
+    elif fixes:
+        done += [(each, None) for each in planned(snapshot)]
+    return Diagnosis(snapshot, findings(snapshot, limits), cost(snapshot, limits), done)
