@@ -192,7 +192,26 @@ def groups(store: CheckpointStore, *, expires_after: float = EXPIRES_AFTER) -> l
             f"{type(store).__name__} cannot list its groups: it does not have the ability "
             "ListsScopes; name the group"
         )
-    return [group(store, scope, expires_after=expires_after) for scope in store.list_scopes()]
+    return [group(store, scope, expires_after=expires_after) for scope in listed_scopes(store)]
+
+
+def listed_scopes(store: ListsScopes) -> list[Scope]:
+    """Return the groups that a store has, with the built-in one as `$Default`.
+
+    Stores keep names in lower case, and the group that is meant where none is named would have two
+    spellings in one output. In a Blob store with names as they were typed, `$default` is another
+    group.
+    """
+    scopes = store.list_scopes()
+    if getattr(store, "name_case", "lower") == "as-typed":
+        return scopes
+    default = DEFAULT_CONSUMER_GROUP.lower()
+    return [
+        scope._replace(consumer_group=DEFAULT_CONSUMER_GROUP)
+        if scope.consumer_group == default
+        else scope
+        for scope in scopes
+    ]
 
 
 def similar_groups(store: CheckpointStore, scope: Scope) -> list[Scope]:
@@ -205,7 +224,7 @@ def similar_groups(store: CheckpointStore, scope: Scope) -> list[Scope]:
     namespace, hub, name = scope.folded
     return [
         each
-        for each in store.list_scopes()
+        for each in listed_scopes(store)
         if each.folded[1:] == (hub, name) or each.folded[:2] == (namespace, hub)
     ]
 
@@ -231,7 +250,7 @@ def groups_to_poll(
     chosen: dict[Scope, tuple[int, Scope]] = {}
     listed: list[Scope] = []
     for number, (store, own) in enumerate(requested):
-        stored = store.list_scopes() if isinstance(store, ListsScopes) else []
+        stored = listed_scopes(store) if isinstance(store, ListsScopes) else []
         listed += stored
         of_hub = [scope for scope in stored if scope.folded[:2] == own.folded[:2]]
         if own.consumer_group.lower() != DEFAULT_CONSUMER_GROUP.lower() or not of_hub:
