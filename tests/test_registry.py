@@ -367,5 +367,5 @@ def test_an_added_scheme_is_listed_among_the_known(open_it: Open) -> None:
 
 @pytest.mark.parametrize("open_it", BOTH)
 def test_a_store_in_the_place_of_its_url_is_told(open_it: Open) -> None:
-    with pytest.raises(ConfigurationError, match=r"type .*MemoryCheckpointStore; .*store already\?$"):
+    with pytest.raises(ConfigurationError, match=r"MemoryCheckpointStore; .*store already\?$"):
         open_it(MemoryCheckpointStore())

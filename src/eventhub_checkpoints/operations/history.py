@@ -23,7 +23,7 @@ def history(
     """
     if not isinstance(store, KeepsHistory):
         return None
-    entries = [
+    entries: list[Row] = [
         entry
         for id_ in dict.fromkeys(partition_ids or (None,))
         for entry in store.list_history(*scope, partition_id=id_, limit=limit)
