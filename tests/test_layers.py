@@ -19,7 +19,7 @@ PACKAGE = "eventhub_checkpoints"
 ROOT = Path(eventhub_checkpoints.__file__).parent
 
 GROUND = {
-    *("records", "errors", "_shared.offset_words"),
+    *("records", "errors", "_shared.arguments", "_shared.offset_words"),
     *("_shared.settings", "_shared.secrets", "_shared.signals"),
 }
 REGISTRY = {"registry", "aio.registry"}

@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from eventhub_checkpoints import (
     Checkpoint,
+    ConfigurationError,
     InvalidRecordError,
     Ownership,
     Scope,
@@ -20,6 +22,7 @@ from eventhub_checkpoints import (
 )
 from eventhub_checkpoints._shared.offset_words import meaning_of
 from eventhub_checkpoints._shared.secrets import holds_secret
+from eventhub_checkpoints.errors import MISSING
 from eventhub_checkpoints.records import Proposal
 from waiting import LIMIT
 
@@ -53,6 +56,58 @@ def test_a_namespace_with_a_port_is_legal() -> None:
     assert str(Scope.checked("localhost:5672", "orders", "$Default")).startswith("localhost:5672/")
 
 
+@pytest.mark.parametrize(
+    "url",
+    ["sb://NS.example.net/", "sb://NS.example.net", "https://NS.example.net/", "NS.example.net/"],
+)
+def test_a_url_in_place_of_a_host_name_is_refused_when_the_scope_is_built(url: str) -> None:
+    said = "expected the host name alone, without scheme and slashes: 'NS.example.net'"
+    with pytest.raises(InvalidRecordError, match=said) as failure:
+        Scope(url, "orders", "$Default")
+    assert (failure.value.field, failure.value.value) == ("fully_qualified_namespace", url)
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (("sb://a/b", "orders", "$Default"), "expected a printable string without slashes"),
+        (("ns/orders", "orders", "$Default"), "expected a printable string without slashes"),
+        (("", "orders", "$Default"), "expected a non-empty string"),
+        (("ns", 5, "$Default"), "eventhub_name is 5; expected a non-empty string"),
+        (("ns", "orders", "group/0"), "consumer_group is 'group/0'; expected a printable string"),
+        (
+            ("Endpoint=sb://ns/;SharedAccessKey=aHVzaA==", "orders", "$Default"),
+            "expected a name, not a connection string, key or token",
+        ),
+    ],
+)
+def test_names_that_no_store_keeps_are_refused_when_the_scope_is_built(
+    names: tuple[Any, Any, Any], said: str
+) -> None:
+    with pytest.raises(InvalidRecordError, match=re.escape(said)) as failure:
+        Scope(*names)
+    assert "aHVzaA" not in str(failure.value)
+
+
+@pytest.mark.parametrize("host", ["ns", "localhost", "eventhubs-emulator:5672", "127.0.0.1:5672"])
+def test_a_host_name_needs_no_dot(host: str) -> None:
+    assert pickle.loads(pickle.dumps(Scope(host, "h", "g"))) == (host, "h", "g")
+
+
+def test_a_scope_without_a_name_says_which() -> None:
+    make: Any = Scope
+    with pytest.raises(ConfigurationError, match=r"^Scope needs consumer_group=$"):
+        make("ns", "orders")
+
+
+@pytest.mark.parametrize("name", [*SCOPE.as_dict(), "partition_id", "sequence_number"])
+def test_a_missing_key_is_called_missing(name: str) -> None:
+    row = {key: value for key, value in CHECKPOINT.items() if key != name}
+    with pytest.raises(InvalidRecordError, match=f"^{name} is missing; expected ") as failure:
+        Checkpoint.from_dict(row, "")
+    assert pickle.loads(pickle.dumps(failure.value)).value is MISSING
+
+
 @pytest.mark.parametrize("name", ["fully_qualified_namespace", "eventhub_name", "consumer_group"])
 @pytest.mark.parametrize(
     "value", [None, "", 5, b"ns", "a/b", "a\\b", ".", "..", "a\nb", "a\x00b", "\ud800"]
@@ -80,8 +135,8 @@ def test_an_unusable_partition_is_named_with_its_value(value: object) -> None:
     assert (failure.value.field, failure.value.value) == ("partition_id", value)
 
 
-def test_a_row_without_a_key_is_named_as_one_without_a_value() -> None:
-    with pytest.raises(InvalidRecordError, match=r"^partition_id is None; expected "):
+def test_a_claim_without_a_key_is_told_that_it_is_missing() -> None:
+    with pytest.raises(InvalidRecordError, match=r"^partition_id is missing; expected "):
         Proposal.from_dict(SCOPE.as_dict(), "")
 
 
@@ -257,7 +312,7 @@ def test_a_won_proposal_carries_its_own_etag_or_the_servers() -> None:
 
 
 def test_the_text_of_a_scope_shows_no_secret() -> None:
-    scope = Scope("Endpoint=sb://ns/;SharedAccessKey=aHVzaA==", "orders", "$Default")
+    scope = Scope._make(("Endpoint=sb://ns/;SharedAccessKey=aHVzaA==", "orders", "$Default"))
     assert "aHVzaA" not in repr(scope)
     assert repr(Scope("ns", "orders", "$Default")) == "Scope('ns', 'orders', '$Default')"
 

@@ -234,7 +234,7 @@ def test_a_scheme_with_a_typing_error_is_answered_with_the_nearest_first(
 ) -> None:
     with pytest.raises(ConfigurationError) as failure:
         open_it(url)
-    assert f"names no store; expected one of {nearest}:, " in str(failure.value)
+    assert f"xpected one of {nearest}:, " in str(failure.value)
     assert SECRET not in str(failure.value)
 
 
@@ -246,6 +246,10 @@ def test_a_scheme_with_a_typing_error_is_answered_with_the_nearest_first(
         ("data/checkpoints.db", "sqlite:///data/checkpoints.db"),
         ("/data/checkpoints.db", "sqlite:////data/checkpoints.db"),
         ("localhost:6379", "redis://HOST:6379/0"),
+        ("postgres", "postgresql://USER:PASSWORD@HOST/DATABASE"),
+        ("file:checkpoints.db", "sqlite:///checkpoints.db"),
+        ("C:/data/checkpoints.db", "sqlite:///C:/data/checkpoints.db"),
+        ("a.blob.core.windows.net/c", "https://ACCOUNT.blob.core.windows.net/CONTAINER"),
     ],
 )
 def test_a_url_of_another_program_is_answered_with_what_was_meant(
@@ -253,7 +257,9 @@ def test_a_url_of_another_program_is_answered_with_what_was_meant(
 ) -> None:
     with pytest.raises(ConfigurationError) as failure:
         open_it(url)
-    assert str(failure.value).endswith(f", or package.module:factory; did you mean {meant}?")
+    assert f" names no store; did you mean {meant}? Expected one of " in str(failure.value)
+    assert str(failure.value).endswith(", or package.module:factory")
+    assert "+" not in str(failure.value)
     assert SECRET not in str(failure.value)
 
 
@@ -261,7 +267,7 @@ def test_a_url_of_another_program_is_answered_with_what_was_meant(
 def test_a_database_without_a_store_is_told_without_the_name_of_a_similar_one(
     open_it: Open,
 ) -> None:
-    said = "^'mssql://host/db' names no store; expected one of cassandra:, .*; there is no store"
+    said = "^'mssql://host/db' names no store; there is no store for SQL Server. Expected one of "
     with pytest.raises(ConfigurationError, match=said) as failure:
         open_it(f"mssql://me:{SECRET}@host/db")
     assert SECRET not in str(failure.value)
@@ -361,5 +367,5 @@ def test_an_added_scheme_is_listed_among_the_known(open_it: Open) -> None:
 
 @pytest.mark.parametrize("open_it", BOTH)
 def test_a_store_in_the_place_of_its_url_is_told(open_it: Open) -> None:
-    with pytest.raises(ConfigurationError, match=r"type MemoryCheckpointStore; .*store already\?$"):
+    with pytest.raises(ConfigurationError, match=r"MemoryCheckpointStore; .*store already\?$"):
         open_it(MemoryCheckpointStore())

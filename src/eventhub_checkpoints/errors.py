@@ -20,9 +20,22 @@ Losing a claim and finding nothing are results, not errors. The driver's own exc
 `__cause__`.
 """
 
+from enum import Enum, auto
 from typing import Any
 
 from eventhub_checkpoints._shared.secrets import masked, quoted
+
+
+class Missing(Enum):
+    """Value of a key that a record does not have, in an error."""
+
+    MISSING = auto()
+
+    def __repr__(self) -> str:
+        return "missing"
+
+
+MISSING = Missing.MISSING
 
 
 class CheckpointStoreError(Exception):
@@ -49,8 +62,9 @@ class InvalidRecordError(CheckpointStoreError, ValueError):
 
     Attributes:
         field: the invalid key of the record, for example `"sequence_number"`.
-        value: its value, including any secret; the message masks secrets. The type of the value if
-            the value must not be shown, such as an event's body.
+        value: its value, including any secret; the message masks secrets. `MISSING` if the record
+            lacks the key. The type of the value if the value must not be shown, such as an event's
+            body.
     """
 
     def __init__(self, field: str, value: object, expected: str) -> None:

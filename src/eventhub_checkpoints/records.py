@@ -15,9 +15,10 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final, NamedTuple, Self, SupportsIndex, TypeVar, cast
 
+from eventhub_checkpoints._shared.arguments import with_checked_arguments
 from eventhub_checkpoints._shared.offset_words import is_unknown, meaning_of
 from eventhub_checkpoints._shared.secrets import holds_secret, quoted
-from eventhub_checkpoints.errors import InvalidRecordError
+from eventhub_checkpoints.errors import MISSING, InvalidRecordError
 
 Row = TypeVar("Row", bound=Mapping[str, Any])
 
@@ -34,16 +35,45 @@ The name of a consumer group contains no `~`.
 """
 
 
-class Scope(NamedTuple):
-    """Consumer group of an event hub: the scope of a list of ownerships or checkpoints.
-
-    Event Hubs compares these names without regard to case; so does this package, by `folded`.
-    A scope unpacks into its three names, as in `store.list_checkpoints(*scope)`.
-    """
+class ScopeNames(NamedTuple):
+    """The three names of a scope."""
 
     fully_qualified_namespace: str
     eventhub_name: str
     consumer_group: str
+
+
+class Scope(ScopeNames):
+    """Consumer group of an event hub: the scope of a list of ownerships or checkpoints.
+
+    Event Hubs compares these names without regard to case; so does this package, by `folded`.
+    A scope unpacks into its three names, as in `store.list_checkpoints(*scope)`.
+
+    Args:
+        fully_qualified_namespace: host of the namespace, such as
+            `NAMESPACE.servicebus.windows.net`, as the client is given it: with its port if it has
+            one, without a scheme. A name without a dot, such as `localhost` or the host of an
+            emulator in a network of containers, is a host name too.
+        eventhub_name: the hub.
+        consumer_group: the group, such as `$Default`.
+
+    Raises:
+        InvalidRecordError: a name is not a string, is empty, or is none that can be stored, such as
+            a URL or a connection string. Rows of other writers are not checked (`_make`).
+    """
+
+    __slots__ = ()
+
+    @with_checked_arguments
+    def __new__(
+        cls, fully_qualified_namespace: str, eventhub_name: str, consumer_group: str
+    ) -> Self:
+        return super().__new__(
+            cls,
+            checked_name("fully_qualified_namespace", fully_qualified_namespace),
+            checked_name("eventhub_name", eventhub_name),
+            checked_name("consumer_group", consumer_group),
+        )
 
     @staticmethod
     def checked(fully_qualified_namespace: Any, eventhub_name: Any, consumer_group: Any) -> "Scope":
@@ -67,11 +97,7 @@ class Scope(NamedTuple):
                 unusable.
         """
         row = checked_row(row)
-        return Scope.checked(
-            row.get("fully_qualified_namespace"),
-            row.get("eventhub_name"),
-            row.get("consumer_group"),
-        )
+        return Scope.checked(*(row.get(name, MISSING) for name in Scope._fields))
 
     @property
     def folded(self) -> "Scope":
@@ -111,17 +137,13 @@ def scope_of_names(
     fully_qualified_namespace: Any, eventhub_name: Any, consumer_group: Any
 ) -> Scope:
     """Return a scope whose three names can be stored."""
-    return Scope(
-        checked_name("fully_qualified_namespace", fully_qualified_namespace),
-        checked_name("eventhub_name", eventhub_name),
-        checked_name("consumer_group", consumer_group),
-    )
+    return Scope(fully_qualified_namespace, eventhub_name, consumer_group)
 
 
 @lru_cache(maxsize=1024)
 def in_lower_case(scope: Scope) -> Scope:
     """Return the scope in lower case."""
-    return Scope(*(name.lower() for name in scope))
+    return Scope._make(name.lower() for name in scope)
 
 
 # Type checkers protect the fields. `frozen` would triple the time to create a record, and a list
@@ -187,7 +209,7 @@ class Proposal:
         """
         return cls(
             Scope.from_dict(row),
-            checked_name("partition_id", row.get("partition_id")),
+            checked_name("partition_id", row.get("partition_id", MISSING)),
             checked_owner_id(row.get("owner_id")),
             checked_etag(row.get("etag")),
             new_etag,
@@ -236,8 +258,8 @@ class Checkpoint:
                 int64.
         """
         scope = Scope.from_dict(checkpoint)
-        partition_id = checked_name("partition_id", checkpoint.get("partition_id"))
-        number = checked_sequence_number(checkpoint.get("sequence_number"))
+        partition_id = checked_name("partition_id", checkpoint.get("partition_id", MISSING))
+        number = checked_sequence_number(checkpoint.get("sequence_number", MISSING))
         return cls(
             scope, partition_id, checked_offset(checkpoint.get("offset"), number), number, version
         )
@@ -328,16 +350,27 @@ def checked_name(field: str, value: Any) -> str:
         is_number = field == "partition_id" and isinstance(value, int)
         example = f", such as '{value:d}'" if is_number else ""
         raise InvalidRecordError(field, value, f"a non-empty string{example}")
+    if not value.isdecimal() and holds_secret(value):
+        raise InvalidRecordError(field, value, "a name, not a connection string, key or token")
+    if field == "fully_qualified_namespace" and (host := host_in_url(value)):
+        raise InvalidRecordError(
+            field, value, f"the host name alone, without scheme and slashes: '{host}'"
+        )
     if not {"/", "\\"}.isdisjoint(value) or not value.isprintable():
         if any("\ud800" <= character <= "\udfff" for character in value):
             expected = "text that could be decoded; where the locale is not UTF-8, set PYTHONUTF8=1"
             raise InvalidRecordError(field, value, expected)
         raise InvalidRecordError(field, value, "a printable string without slashes")
-    if not value.isdecimal() and holds_secret(value):
-        raise InvalidRecordError(field, value, "a name, not a connection string, key or token")
     if value in {".", ".."}:
         raise InvalidRecordError(field, value, "a name, not a step in a path")
     return value
+
+
+def host_in_url(value: str) -> str:
+    """Return the host, and the port, of an endpoint; `""` if the value is not like one."""
+    start = value.partition("://")[2] if "://" in value else value.removesuffix("/")
+    host = start.partition("/")[0]
+    return host if host != value and "/" not in start.rstrip("/") and host.isprintable() else ""
 
 
 def checked_owner_id(value: Any) -> str:

@@ -14,8 +14,9 @@ from inspect import iscoroutine, iscoroutinefunction
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, cast
 
+from eventhub_checkpoints._shared.arguments import with_checked_arguments
 from eventhub_checkpoints._shared.secrets import holds_secret, masked, quoted
-from eventhub_checkpoints._shared.settings import nearest_first
+from eventhub_checkpoints._shared.settings import kind_of, nearest_first
 from eventhub_checkpoints.abilities import FullCheckpointStore
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.stores._sync.hooks import log
@@ -31,6 +32,7 @@ METHODS = ("list_ownership", "claim_ownership", "list_checkpoints", "update_chec
 """Methods that the client calls. Source: azure-eventhub 5.15.1, `CheckpointStore`."""
 
 
+@with_checked_arguments
 def open_store(
     url: str | Mapping[str, Any], *, credential: Any = None, **settings: Any
 ) -> FullCheckpointStore:
@@ -70,7 +72,7 @@ def opened(
     from importlib.metadata import entry_points
 
     if not isinstance(url, str) or url == "":
-        type_name = "None" if url is None else f"of type {type(url).__name__}"
+        type_name = "None" if url is None else f"of type {kind_of(url)}"
         is_store = hasattr(url, "update_checkpoint")
         question = "is it a store already" if is_store else "is the environment variable set"
         raise ConfigurationError(
@@ -82,12 +84,17 @@ def opened(
     added = entry_points(group=group)
     if colon and (entry := _entry_of(added, scheme.lower()) or _entry_of(added, scheme_of(url))):
         return entry.load()(url, credential=credential, **settings)
-    if all(part.isidentifier() for path in (scheme, rest) for part in path.split(".")):
+    hint = did_you_mean(url)
+    is_factory = all(part.isidentifier() for path in (scheme, rest) for part in path.split("."))
+    if is_factory and not hint:
         keywords = {} if credential is None else {"credential": credential}
         factory = _factory(scheme, rest, quoted(url), known(added.names, scheme))
         return _called(url, factory, keywords | settings)
+    expected = known(added.names, scheme)
+    end = "" if hint.endswith("?") else "."
     raise ConfigurationError(
-        f"{quoted(shown(url))} names no store; {known(added.names, scheme)}{did_you_mean(url)}"
+        f"{quoted(shown(url))} names no store"
+        + (f"{hint}{end} E{expected[1:]}" if hint else f"; {expected}")
     )
 
 
@@ -186,7 +193,9 @@ def known(names: Collection[str], scheme: str) -> str:
     """Return the known beginnings of a URL, nearest match first."""
     # Of a database without a store, the nearest name is that of another database.
     meant = "" if scheme_of(f"{scheme}:") in UNSUPPORTED else scheme
-    schemes = ", ".join(f"{name}:" for name in nearest_first(meant, sorted(names)))
+    # A driver may follow a scheme; the scheme alone is what is usually meant.
+    plain = [name for name in sorted(names) if scheme_of(f"{name}:") not in {*names} - {name}]
+    schemes = ", ".join(f"{name}:" for name in nearest_first(meant, plain))
     return f"expected one of {schemes}, or package.module:factory"
 
 

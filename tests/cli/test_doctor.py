@@ -21,6 +21,7 @@ import pytest
 from azure.core.credentials import AzureNamedKeyCredential
 from azure.eventhub import EventHubConsumerClient
 from azure.eventhub.aio import EventHubConsumerClient as AioConsumerClient
+from azure.eventhub.extensions.checkpointstoreblob import BlobCheckpointStore
 from azure.storage.blob import (
     BlobServiceClient,
     ContainerClient,
@@ -47,6 +48,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 GROUP = "Workers"
 PARTITIONS = 6
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "doctor.md"
+OFFSET_15 = "510"
+"""Of event 15 of each partition, as all events have the same size."""
 OWNERS = {str(id_): "first" if id_ < 3 else "second" for id_ in range(PARTITIONS)}
 
 
@@ -68,6 +71,10 @@ class Patient:
     @property
     def scope(self) -> Scope:
         return self.address.scope()
+
+    def offset(self, number: int) -> str:
+        """Return the offset of an event of partition 0; all events have the same size."""
+        return str(int(OFFSET_15) // 15 * number)
 
     def save(self, partition_id: str, number: int, offset: str | None) -> None:
         row = {"partition_id": partition_id, "offset": offset, "sequence_number": number}
@@ -93,7 +100,7 @@ class Patient:
             self.hub.publish("orders", partition_id, [b"event"] * 20)
             last = self.hub.partition_properties("orders", partition_id).last_offset
             self.save(partition_id, 19, last)
-        self.save("0", 15, "15")
+        self.save("0", 15, self.offset(15))
         self.own(OWNERS)
 
     def rows(self) -> tuple[dict[str, str], dict[str, tuple[int, Any]]]:
@@ -160,7 +167,7 @@ def admitted(
 def blob(patient: Patient, name: str, **metadata: str) -> None:
     """Store a blob as another writer would."""
     with ContainerClient.from_container_url(patient.place.url, credential=EMULATOR_KEY) as client:
-        client.upload_blob(name, b"", metadata=metadata)
+        client.upload_blob(name, b"", metadata=metadata, overwrite=True)
 
 
 Plant = Callable[[Patient], list[str]]
@@ -346,6 +353,49 @@ def corrupt_offset_without_number(patient: Patient) -> list[str]:
     return []
 
 
+def offset_of_an_older_event(patient: Patient) -> list[str]:
+    patient.save("0", 15, patient.offset(12))
+    return []
+
+
+def offset_of_the_newest_event(patient: Patient) -> list[str]:
+    patient.save("0", 15, patient.hub.partition_properties("orders", "0").last_offset)
+    return []
+
+
+def offset_of_another_hub_where_all_events_expired(patient: Patient) -> list[str]:
+    patient.hub.trim("orders", "0", 20, forget_offset=True)
+    patient.save("0", 19, "1:AAAAAAAAAHA=:7")
+    return []
+
+
+def metadata(**fields: str) -> Plant:
+    """Give partition 0 a checkpoint as another writer would store it."""
+
+    def plant(patient: Patient) -> list[str]:
+        names = patient.scope.folded
+        blob(patient, f"{names}/checkpoint/0", **fields)
+        return []
+
+    plant.__name__ = "_".join(("metadata", *(f"{key}_{value}" for key, value in fields.items())))
+    return plant
+
+
+def owner_in_capitals(patient: Patient) -> list[str]:
+    blob(patient, f"{patient.scope.folded}/ownership/0", OwnerId="first")
+    return []
+
+
+def owner_without_a_key(patient: Patient) -> list[str]:
+    blob(patient, f"{patient.scope.folded}/ownership/9")
+    return []
+
+
+def blob_below_the_rows(patient: Patient) -> list[str]:
+    blob(patient, f"{patient.scope.folded}/checkpoint/0/extra", offset="15", sequencenumber="15")
+    return []
+
+
 def word_beside_a_number(word: str) -> Plant:
     def plant(patient: Patient) -> list[str]:
         patient.save("0", 15, word)
@@ -391,6 +441,19 @@ def group_that_was_moved_away(patient: Patient) -> list[str]:
     return []
 
 
+OFFICIAL_FAULTS: list[tuple[Plant, set[str]]] = [
+    (metadata(Offset=OFFSET_15, SequenceNumber="15"), {"official_store_fails"}),
+    (
+        metadata(offset=OFFSET_15, sequencenumber="abc"),
+        {"official_store_fails", "no_sequence_number"},
+    ),
+    (metadata(offset="xyz", sequencenumber="abc"), {"official_store_fails", "offset_refused"}),
+    (owner_in_capitals, {"official_store_fails"}),
+    (owner_without_a_key, {"official_store_fails", "no_such_partition"}),
+    (blob_below_the_rows, {"unreadable_rows"}),
+    (folder_among_the_rows, {"unreadable_rows"}),
+]
+"""Rows of a group on Blob that this package reads, or skips, and the official store does not."""
 DEFECTS: list[tuple[str, Plant, set[str]]] = [
     ("sqlite", unreachable_store, {"store_unreachable"}),
     ("sqlite", store_without_tables, {"store_not_ready"}),
@@ -405,7 +468,6 @@ DEFECTS: list[tuple[str, Plant, set[str]]] = [
     ("blob", versioning, {"versioning"}),
     ("blob", hierarchical_namespace, {"hierarchical_namespace"}),
     ("sqlite", checkpoint_without_a_position, {"unreadable_rows"}),
-    ("blob", folder_among_the_rows, {"unreadable_rows"}),
     ("blob", rows_as_java_writes_them, {"other_spelling"}),
     ("blob", consumers_of_two_families, {"other_spelling", "two_owners"}),
     ("sqlite", other_names, {"no_rows"}),
@@ -422,8 +484,12 @@ DEFECTS: list[tuple[str, Plant, set[str]]] = [
     ("sqlite", offset_of_another_event, {"wrong_offset"}),
     ("sqlite", offset_of_another_hub, {"wrong_offset"}),
     ("sqlite", offset_beyond_the_newest, {"wrong_offset"}),
-    ("blob", word_that_no_hub_takes, {"offset_refused"}),
-    ("blob", corrupt_offset_without_number, {"offset_refused"}),
+    ("sqlite", offset_of_an_older_event, {"wrong_offset"}),
+    ("sqlite", offset_of_the_newest_event, {"wrong_offset"}),
+    ("sqlite", offset_of_another_hub_where_all_events_expired, {"wrong_offset"}),
+    ("blob", word_that_no_hub_takes, {"offset_refused", "official_store_fails"}),
+    ("blob", corrupt_offset_without_number, {"offset_refused", "official_store_fails"}),
+    *(("blob", plant, codes) for plant, codes in OFFICIAL_FAULTS),
     ("sqlite", lease_at_the_end_that_was_migrated, {"never_processed"}),
     ("sqlite", lease_at_the_end_of_python_that_was_migrated, {"never_processed"}),
     ("sqlite", lease_at_the_beginning_that_was_copied, {"never_processed"}),
@@ -431,7 +497,7 @@ DEFECTS: list[tuple[str, Plant, set[str]]] = [
     ("sqlite", word_beside_a_number("-1"), {"no_offset"}),
     ("sqlite", word_beside_a_number("@latest"), {"no_offset"}),
     ("sqlite", word_beside_a_number("end"), {"no_offset"}),
-    ("blob", checkpoint_without_number, {"no_sequence_number"}),
+    ("blob", checkpoint_without_number, {"no_sequence_number", "official_store_fails"}),
     ("blob", distant_store, {"slow_list", "slow_claim"}),
     ("blob", checkpoint_for_every_event, {"cost"}),
 ]
@@ -446,6 +512,40 @@ def test_a_planted_defect_is_found_and_nothing_else(admitted, backend, plant, co
     patient = admitted(backend)
     words = plant(patient)
     assert patient.codes(*words) == codes
+
+
+def official_rows(patient: Patient) -> list[dict[str, Any]]:
+    """Return what the official store lists of a group, or let its error out."""
+    url, _, container = patient.place.url.rpartition("/")
+    with BlobCheckpointStore(url, container, EMULATOR_KEY) as official:
+        owned = official.list_ownership(*patient.scope)
+        return [*owned, *official.list_checkpoints(*patient.scope)]
+
+
+@pytest.mark.parametrize(
+    "plant", [plant for plant, _ in OFFICIAL_FAULTS], ids=lambda plant: plant.__name__
+)
+def test_what_stops_the_official_store_is_an_error(admitted, plant) -> None:
+    patient = admitted("blob")
+    assert len(official_rows(patient)) == 2 * PARTITIONS
+    plant(patient)
+    try:
+        rows = official_rows(patient)
+    except (KeyError, ValueError, TypeError):
+        rows = []
+    # A deeper blob with all keys is taken for the row of a partition.
+    assert not rows or "extra" in {row["partition_id"] for row in rows}
+    assert patient.report()["severity"] == "ERROR"
+
+
+def test_a_word_that_a_hub_takes_is_an_error_and_another_is_not(admitted) -> None:
+    patient = admitted("sqlite")
+    for word, severity in (("", "WARNING"), ("end", "WARNING"), ("-1", "ERROR")):
+        patient.save("0", 15, word)
+        assert patient.report()["severity"] == severity
+    patient.save("0", 15, "@latest")
+    [finding] = patient.report()["findings"]
+    assert "every official client starts at the beginning or the end" in finding["evidence"]
 
 
 def test_every_finding_of_the_page_is_planted_above() -> None:
@@ -640,7 +740,7 @@ def test_fixes_are_a_dry_run_first_and_then_mend(admitted) -> None:
         (["--execute"], "--execute carries out the fixes of --fix: pass both"),
         (["--measure", "1", "--checkpoints-per-second", "1"], "pass one of them"),
         (["--hub", "orders"], "the hub is 'orders'; expected a connection string"),
-        (["--hub", "Endpoint=sb://ns"], "the connection string is malformed"),
+        (["--hub", "Endpoint=sb://ns"], "the connection string has no SharedAccessKeyName"),
         (["--store", "nothing://here"], "nothing"),
         (["--store", ""], "the store URL is empty"),
         (["--group", " "], "consumer_group is ' '"),

@@ -181,7 +181,7 @@ def test_all_groups_of_a_store_are_copied_and_exported_without_internal_rows(
     site.store.verify()
     value = json.loads(ehcp("export", "--all-groups").stdout)
     groups = [group["consumer_group"] for group in value["groups"]]
-    assert groups == ["$default", "second"]
+    assert groups == ["$Default", "second"]
     url = f"sqlite:///{tmp_path}/other.db"
     with SqlCheckpointStore(url) as other:
         other.create()

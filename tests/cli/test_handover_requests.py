@@ -59,7 +59,7 @@ def test_no_command_shows_a_hand_over_request(asked: Site, command: list[str]) -
 
 
 def test_a_group_that_is_asked_for_a_partition_has_the_members_it_had(asked: Site) -> None:
-    assert [row["consumer_group"] for row in ehcp_json("groups")] == ["$default"]
+    assert [row["consumer_group"] for row in ehcp_json("groups")] == ["$Default"]
     owners = {row["partition_id"]: row["owner_id"] for row in ehcp_json("describe")["partitions"]}
     assert owners == {"0": "consumer-7", "1": "consumer-7", "2": "", "3": ""}
 

@@ -10,13 +10,17 @@ from operators import Site, ehcp, ehcp_json
 
 def test_a_reset_is_shown_with_what_it_replaced(site: Site) -> None:
     ehcp_json("reset", "--to-sequence-number", "12", "--partitions", "0", "--execute")
-    found = ehcp_json("history", "--partition", "0")
+    found = ehcp_json("history", "--partitions", "0")
     assert [(row["kind"], row["sequence_number"]) for row in found] == [
         ("rewind", 11),
         ("replaced", 15),
         ("rewind", 15),
     ]
     assert {row["partition_id"] for row in found} == {"0"}
+    both = ehcp_json("history", "--partitions", "0,1", "--limit", "4")
+    assert {row["partition_id"] for row in both} == {"0", "1"}
+    times = [row["last_modified_time"] for row in both]
+    assert (len(both), times) == (4, sorted(times, reverse=True))
     assert found[1]["offset"] == site.offset(15)
     assert found[1]["writer"] == site.store.writer
 
@@ -55,6 +59,6 @@ def test_a_store_without_the_table_names_what_creates_it(
 
 
 def test_a_partition_that_is_no_number_is_refused(site: Site) -> None:
-    refused = ehcp("history", "--partition", "first")
+    refused = ehcp("history", "--partitions", "first")
     assert refused.exit_code == 1
-    assert "--partition is 'first'" in str(refused.exception)
+    assert "'first'" in str(refused.exception)

@@ -58,7 +58,16 @@ STORES_HUBS_AND_GROUPS = [
         FAILED,
     ),
     Mistake("lag --hub orders", "the hub is 'orders'; expected a connection string"),
-    Mistake("lag --hub Endpoint=sb://ns", "the connection string is malformed"),
+    Mistake(
+        f"lag --hub '{UNREACHABLE.replace('sb://', '')}'",
+        "has an Endpoint that does not begin with sb://",
+    ),
+    Mistake(f"lag --hub '{UNREACHABLE.replace(';', '; ')}'", "has a blank or a line break beside"),
+    Mistake(
+        "lag --hub 'HostName=a.azure-devices.net;SharedAccessKeyName=n;SharedAccessKey=k'",
+        "is that of an IoT Hub itself",
+    ),
+    Mistake("lag --hub Endpoint=sb://ns", "the connection string has no SharedAccessKeyName"),
     Mistake(
         f"lag --hub '{UNREACHABLE}' --timeout 0.5",
         "the connection was refused: check host and port",
@@ -121,6 +130,7 @@ POSITIONS_AND_PARTITIONS = [
 ]
 FILES = [
     Mistake("reset --from-file FILE", "cannot be read (No such file or directory)"),
+    Mistake("reset --from-file ''", "the current folder cannot be read"),
     Mistake("reset --from-file FILE", "has no line of", content=""),
     Mistake("reset --from-file FILE", "has no line of", content="other,orders,0,1\n"),
     Mistake(

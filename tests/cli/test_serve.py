@@ -288,6 +288,8 @@ def test_kedas_metrics_api_scaler_reads_a_number(unchanged) -> None:
     [
         ("/lag.json?group=other", 404, "no such group is served; there is: .*/orders/"),
         ("/lag.json?groups=a", 400, "the query has 'groups'; expected namespace, hub, group"),
+        ("/lag.json?group=a&group=b", 400, "the query has 'group' twice"),
+        ("/lag.json?target=1_0", 400, "target is '1_0'; expected a whole number"),
         ("/lag.json?target=many", 400, "target is 'many'; expected a whole number"),
         ("/lag.json?target=0", 400, "target is '0'; expected a whole number, 1 or more"),
         ("/", 404, "there is no /; use /metrics, /lag.json or /health"),
@@ -298,6 +300,18 @@ def test_a_wrong_request_is_explained(unchanged, path, status, said) -> None:
     found, body = serve.json(path)
     assert found == status
     assert re.search(said, body["error"])
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/lag.json", "/health", "/"])
+def test_a_request_for_the_head_is_answered_without_the_body(unchanged, path) -> None:
+    _, serve = unchanged
+    with closing(HTTPConnection(serve.url.removeprefix("http://"), timeout=LIMIT)) as connection:
+        for method in ("GET", "HEAD", "GET"):
+            connection.request(method, path)
+            answer = connection.getresponse()
+            assert answer.status == (404 if path == "/" else 200)
+            assert int(answer.headers["Content-Length"]) > 0
+            assert bool(answer.read()) == (method == "GET")
 
 
 def test_a_target_that_is_not_a_path_is_explained(unchanged) -> None:

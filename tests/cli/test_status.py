@@ -29,6 +29,11 @@ class Operator:
         self.text = hub.connection_string("orders")
         self.scope = HubAddress.from_connection_string(self.text).scope()
 
+    @property
+    def listed(self) -> Scope:
+        """Return the group as commands list it: the built-in one has one spelling everywhere."""
+        return self.scope.folded._replace(consumer_group="$Default")
+
     def save(self, partition_id: str, number: int) -> None:
         row = {"partition_id": partition_id, "offset": str(number), "sequence_number": number}
         self.store.update_checkpoint({**self.scope.as_dict(), **row})
@@ -78,13 +83,39 @@ def operator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Operat
 def test_groups_have_a_state(operator: Operator) -> None:
     [row] = operator.json("groups")
     assert row == {
-        **operator.scope.folded.as_dict(),
+        **operator.listed.as_dict(),
         "state": "active",
         "partitions": 3,
         "checkpoints": 3,
         "members": 2,
     }
     assert "active" in operator.run("groups").stdout
+
+
+def test_a_store_without_groups_says_so_beside_the_header(operator: Operator) -> None:
+    operator.store.delete_scope(*operator.scope)
+    shown = operator.run("groups")
+    assert "note: the store has no group; do its consumers use the same URL?" in shown.stderr
+    assert operator.json("groups") == []
+
+
+def test_one_checkpoint_has_one_number_in_every_table(operator: Operator) -> None:
+    """CHECKPOINT is the last processed event, and NEXT the one that is read next."""
+
+    def cell(heading: str, *words: str) -> str:
+        lines = operator.run(*words).stdout.splitlines()
+        [at] = [number for number, line in enumerate(lines) if line.startswith("PARTITION")]
+        [row] = [line for line in lines[at + 1 :] if line.startswith("2 ")]
+        end = lines[at].index(heading) + len(heading)
+        return row[:end].split()[-1]
+
+    operator.store.claim_ownership(
+        [{**row, "owner_id": ""} for row in operator.store.list_ownership(*operator.scope)]
+    )
+    for words in (["lag"], ["describe"]):
+        assert cell("CHECKPOINT", *words) == "19"
+    assert cell("NEXT", "reset", "--to-latest") == "20"
+    assert cell("NEW NEXT", "reset", "--to-sequence-number", "4") == "4"
 
 
 def test_an_expired_owner_is_no_member(operator: Operator) -> None:
@@ -127,7 +158,7 @@ def test_a_group_without_rows_is_named_with_those_that_there_are(operator, words
     result = operator.run(*words, "--group", "billing")
     [note] = result.stderr.splitlines()
     assert note.startswith("note: the store has no rows of ")
-    assert note.endswith(f"/orders/billing; it has those of {operator.scope.folded}")
+    assert note.endswith(f"/orders/billing; it has those of {operator.listed}")
     assert operator.run(*words).stderr == ""
 
 

@@ -199,7 +199,7 @@ class JoinedRows(StallingRows):
     """Names are put together without anything between them."""
 
     def _table(self, kind: Any, scope: Any) -> Any:
-        return super()._table(kind, Scope("".join(scope.as_dict().values()), "", ""))
+        return super()._table(kind, Scope._make(("".join(scope.as_dict().values()), "", "")))
 
 
 @mutant("ownerships_of_neighbours_are_apart", "checkpoints_of_neighbours_are_apart")

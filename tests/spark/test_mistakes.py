@@ -85,7 +85,7 @@ SOURCE = [
     ),
     Mistake(
         {"connectionString": f"SharedAccessKey={SECRET}"},
-        "the connection string is malformed; expected",
+        "the connection string has no Endpoint and no SharedAccessKeyName; expected Endpoint=sb://",
     ),
     Mistake(
         {"connectionString": STRING.partition(";EntityPath")[0]},
@@ -332,11 +332,11 @@ CALLS = [
     ),
     (
         lambda: starting_positions("checkpoints.db", SCOPE, ["0"]),
-        "'checkpoints.db' names no store; expected one of cassandra:, http:, https:, mariadb:,",
+        "'checkpoints.db' names no store; did you mean sqlite:///checkpoints.db? Expected one of",
     ),
     (
         lambda: starting_positions(MemoryCheckpointStore(), SCOPE, hub="orders"),
-        "the connection string is malformed; expected",
+        "the connection string is malformed: it has a part that is not NAME=VALUE; expected",
     ),
     (
         lambda: StartingPositions("orders", {"0": NOON}).to_kafka(),

@@ -28,11 +28,29 @@ MEANT = {
     "cache.example.org:6380": "rediss://HOST:6380/0",
     f"cache.example.org:6380,password={SECRET},ssl=True": "rediss://:PASSWORD@HOST:6380/0",
     "localhost:5432": POSTGRESQL,
+    "redis:6379": "redis://HOST:6379/0",
+    "redis:/host": "redis://HOST:6379/0",
+    "postgresql:database": POSTGRESQL,
+    "Sqlite://": "sqlite:///FILE",
+    "postgres": POSTGRESQL,
+    "Memory": "memory:NAME",
+    "account.blob.core.windows.net/container": "https://ACCOUNT.blob.core.windows.net/CONTAINER",
     "abfss://container@account.dfs.core.windows.net/x": (
         "https://ACCOUNT.blob.core.windows.net/CONTAINER"
     ),
 }
-NOTHING = ["", ":", "gopher://host/x", "no-module:factory", "host", "h:1", "mysql://host/db"]
+NOTHING = [
+    "",
+    ":",
+    "gopher://host/x",
+    "no-module:factory",
+    "host",
+    "h:1",
+    "mysql://host/db",
+    "/",
+    "//",
+    ".",
+]
 
 
 @pytest.mark.parametrize("url", MEANT)

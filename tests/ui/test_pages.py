@@ -37,7 +37,7 @@ def test_all_groups_of_the_hub_are_shown_and_others_by_name(fresh_site: Site) ->
         text = Visitor(pages).wait_known("/", "LOST")
     assert "orders / audit" in text
     assert "Groups of other hubs" in text
-    assert "payments / $default" in text
+    assert "payments / $Default" in text
     assert "orders / payments" not in text
 
 

@@ -1,6 +1,7 @@
 """Code that stores, processing and receive have in common; nothing here is public.
 
-- `callables`: functions that users pass in, and the kinds of them that would do nothing.
+- `arguments`: wrong calls of public functions. `callables`: functions that users pass in, and the
+  kinds of them that would do nothing.
 - `settings`: what a store can be configured with, validation, and "did you mean".
 - `foreign_json`: JSON of others, every failure of which is a `ValueError`.
 - `secrets`: quoting values in messages without their secrets.
@@ -8,6 +9,7 @@
   configuration. `texts`: values as people read them.
 - `deadline`: time that the current call has left, and pauses between attempts. `workers`: threads
   that make the calls of the main thread.
+- `connection_string`: that of a hub, and what is said of any other.
 - `connection_errors`: why there is no connection, by the error of any driver.
 - `per_process`: state that a forked child does not share with its parent.
 - `start_position`: where a stream starts, and whether a hub accepts an offset. `offset_words`: the

@@ -4,15 +4,20 @@ A call of a generator function or of a coroutine function runs none of its code.
 is iterated or awaited, the call seems to succeed, and what it should have processed is lost.
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from inspect import isasyncgenfunction, iscoroutine, iscoroutinefunction, isgeneratorfunction
 from typing import Any
 
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
 
-HANDLERS = ("initialize", "process_events", "process_error", "close")
-"""Methods of a processor of one partition."""
+HANDLERS: Mapping[str, tuple[str, ...]] = {
+    "initialize": (),
+    "process_events": ("a list of events",),
+    "process_error": ("an error",),
+    "close": ("a reason",),
+}
+"""Methods of a processor of one partition, and their arguments."""
 UNUSED: dict[type, str] = {
     Generator: "a generator",
     AsyncGenerator: "an async generator",

@@ -229,9 +229,10 @@ def no_store(value: object, client: str) -> ConfigurationError:
     """Return the error for an object that is passed as a store but is not one."""
     # The value is not shown: a URL may hold a password.
     hint = "; open_store makes one of a URL" if isinstance(value, str) else ""
-    return ConfigurationError(
-        f"store is of type {kind_of(value)}; expected a checkpoint store for {client}{hint}"
-    )
+    what = f"of type {kind_of(value)}"
+    if isinstance(value, type):
+        what = f"the class {value.__name__}, not a store of this class"
+    return ConfigurationError(f"store is {what}; expected a checkpoint store for {client}{hint}")
 
 
 def twin_import(value: object) -> str:

@@ -71,8 +71,8 @@ def is_count(value: object, least: int = 1) -> bool:
 
 
 def kind_of(value: object) -> str:
-    """Return the public import path of a value's type."""
-    return name_of(type(value))
+    """Return the public import path of a value's type; of a class, `type[PATH]`."""
+    return f"type[{name_of(value)}]" if isinstance(value, type) else name_of(type(value))
 
 
 def name_of(kind: type) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, cast
 
+from eventhub_checkpoints._shared.arguments import with_checked_arguments
 from eventhub_checkpoints.aio.abilities import FullCheckpointStore
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.registry import is_async_store, opened, shown
@@ -10,6 +11,7 @@ from eventhub_checkpoints.registry import is_async_store, opened, shown
 GROUP = "eventhub_checkpoints.aio_stores"
 
 
+@with_checked_arguments
 def open_store(
     url: str | Mapping[str, Any], *, credential: Any = None, **settings: Any
 ) -> FullCheckpointStore:

@@ -3,8 +3,8 @@
 Its modules read options and print results; what is done, `operations` decides.
 
 - `app`: the application, with `ehcp conform`. `demo`: `ehcp demo`.
-- `target`: the store, hub and group that a command works on. `durations`: options that are one.
-  `output`: tables and JSON.
+- `target`: the store, hub and group that a command works on. `durations`, `numbers`:
+  options that are one. `output`: tables and JSON.
 - `status`: the commands that only read. `peek`: those that look at events. `history`: earlier
   checkpoints.
 - `reset`, `undo`, `delete` and `exchange` (files of positions, and copies) change positions, with

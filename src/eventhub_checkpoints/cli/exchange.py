@@ -156,7 +156,7 @@ def print_transfers(target: Target, transfers: Sequence[Transfer], as_json: bool
         return
     for transfer in transfers:
         print_table(
-            ["PARTITION", ">NOW", ">NEW", "ACTION"],
+            ["PARTITION", ">NEXT", ">NEW NEXT", "ACTION"],
             [
                 (
                     each.partition_id,

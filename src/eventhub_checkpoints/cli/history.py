@@ -3,25 +3,21 @@
 import time
 from typing import Annotated
 
-import typer
-
-from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints._shared.texts import duration
+from eventhub_checkpoints.cli.change import Partitions, partition_list
+from eventhub_checkpoints.cli.numbers import number_option
 from eventhub_checkpoints.cli.output import Json, print_json, print_table, working
 from eventhub_checkpoints.cli.target import Target, on_target
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.operations.history import history as read_history
-from eventhub_checkpoints.receive.position import is_partition_id
 
 
 @on_target
 def history(
     target: Target,
     *,
-    partition: Annotated[
-        str | None, typer.Option("--partition", "-p", help="Only this partition. [default: all]")
-    ] = None,
-    limit: Annotated[int, typer.Option(min=1, help="Number of entries to show.")] = 20,
+    partitions: Partitions = None,
+    limit: Annotated[int, number_option(least=1, help="Number of entries to show.")] = 20,
     as_json: Json = False,
 ) -> None:
     """Show earlier checkpoints of a group: who stored which position when, newest first.
@@ -29,10 +25,9 @@ def history(
     SQL stores keep one checkpoint a minute of each partition, and for each rewind the position that
     it replaced (replaced) and the one that it stored (rewind).
     """
-    if partition is not None and not is_partition_id(partition):
-        raise ConfigurationError(f"--partition is {quoted(partition)}; expected a partition id")
+    ids = partition_list(partitions)
     with target.open_store() as store, working("reading"):
-        entries = read_history(store, target.scope, partition, limit=limit)
+        entries = read_history(store, target.scope, ids, limit=limit)
         if entries is None:
             raise ConfigurationError(
                 f"{type(store).__name__} keeps no history; ehcp undo --list shows the positions "

@@ -1,6 +1,7 @@
 """Files and output of the commands: tables for people, JSON for programs."""
 
 import json
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
@@ -44,8 +45,11 @@ def console() -> Console:
 
 
 def error_console() -> Console:
-    """Return the console of standard error, for progress: standard output has results only."""
-    return Console(stderr=True)
+    """Return the console of standard error, for progress: standard output has results only.
+
+    With `NO_COLOR`, nothing moves the cursor either.
+    """
+    return Console(stderr=True, force_terminal=False if os.environ.get("NO_COLOR") else None)
 
 
 def working(what: str) -> Status:
@@ -92,6 +96,8 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[Any]], *, title
 
 def shown_path(path: Path) -> str:
     """Return a path for a message, without secrets: a URL may have been passed by mistake."""
+    if path == Path():  # also of an empty option
+        return "the current folder"
     url = str(path).replace(":/", "://", 1)  # `Path` joins the slashes of a URL
     return quoted(url) if holds_secret(url) else str(path)
 

@@ -9,6 +9,7 @@ import typer
 
 from eventhub_checkpoints._shared.texts import printable
 from eventhub_checkpoints._shared.times import parse_time
+from eventhub_checkpoints.cli.numbers import number_option
 from eventhub_checkpoints.cli.output import Json, plain, print_json, print_table, working
 from eventhub_checkpoints.cli.target import Target, on_target
 from eventhub_checkpoints.dead_letters.dead_letter import encoded_body
@@ -38,11 +39,13 @@ def peek(
         str | None,
         typer.Option(metavar="TIME", help="Start at the first event enqueued then or later."),
     ] = None,
-    sequence_number: Annotated[int | None, typer.Option(min=0, help="Start at this event.")] = None,
+    sequence_number: Annotated[
+        int | None, number_option(least=0, help="Start at this event.")
+    ] = None,
     offset: Annotated[str | None, typer.Option(help="Start at the event of this offset.")] = None,
-    count: Annotated[int, typer.Option(min=1, help="Number of events.")] = 1,
+    count: Annotated[int, number_option(least=1, help="Number of events.")] = 1,
     before: Annotated[
-        int, typer.Option(min=0, help="Number of events before the position, in addition.")
+        int, number_option(least=0, help="Number of events before the position, in addition.")
     ] = 0,
     through: Through = None,
     as_json: Annotated[

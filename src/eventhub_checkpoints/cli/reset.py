@@ -17,6 +17,7 @@ from eventhub_checkpoints.cli.change import (
     print_outcome,
     reporting,
 )
+from eventhub_checkpoints.cli.numbers import number_option
 from eventhub_checkpoints.cli.output import (
     Json,
     print_json,
@@ -68,11 +69,11 @@ def reset(
         ),
     ] = False,
     to_sequence_number: Annotated[
-        int | None, typer.Option(min=0, metavar="N", help="Read event N next.")
+        int | None, number_option(least=0, help="Read event N next.")
     ] = None,
     shift_by: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Go N events forward, or back if N is negative."),
+        number_option(help="Go N events forward, or back if N is negative."),
     ] = None,
     to_datetime: Annotated[
         str | None,
@@ -107,8 +108,8 @@ def reset(
 ) -> None:
     """Change from where a group reads on; a number is the event that is read next.
 
-    Pass exactly one of the targets. Without --execute, only the plan is shown. OLD and NEW are
-    events that are read next, AGAIN and SKIPPED count events.
+    Pass exactly one of the targets. Without --execute, only the plan is shown. NEXT is the event
+    that is read next, one after CHECKPOINT in lag; AGAIN and SKIPPED count events.
     """
     chosen = {
         "to_earliest": to_earliest or None,
@@ -157,7 +158,7 @@ def reset(
             print_json({**scope.as_dict(), **outcome_for_json(outcome), "partitions": rows})
             return
         print_table(
-            ["PARTITION", ">OLD", ">NEW", ">AGAIN", ">SKIPPED", "NOTE"],
+            ["PARTITION", ">NEXT", ">NEW NEXT", ">AGAIN", ">SKIPPED", "NOTE"],
             [
                 (
                     each.partition_id,

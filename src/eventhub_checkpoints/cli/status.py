@@ -13,6 +13,7 @@ from rich.progress import track
 
 from eventhub_checkpoints._shared.texts import duration, some
 from eventhub_checkpoints.cli.durations import duration_option
+from eventhub_checkpoints.cli.numbers import number_option
 from eventhub_checkpoints.cli.output import (
     Json,
     console,
@@ -58,6 +59,8 @@ def list_groups(target: Target, *, as_json: Json = False) -> None:
     if as_json:
         print_json([summary(each) for each in listed])
         return
+    if not listed:
+        typer.echo("note: the store has no group; do its consumers use the same URL?", err=True)
     print_table(
         ["NAMESPACE", "HUB", "GROUP", "STATE", ">PARTITIONS", ">MEMBERS"],
         [(*each.scope, each.state, len(each.partition_ids), len(each.members)) for each in listed],
@@ -296,7 +299,7 @@ def check(
     target: Target,
     *,
     samples: Annotated[
-        int, typer.Option(min=1, help="Number of samples to take.")
+        int, number_option(least=1, help="Number of samples to take.")
     ] = rules.FEWEST_SAMPLES,
     every: Annotated[float, duration_option(least=0.1, help="Time between two samples.")] = 10.0,
     state_file: Annotated[

@@ -236,7 +236,7 @@ def print_moves(partitions: Sequence[PartitionMove], as_json: bool) -> None:
         print_json(partitions)
         return
     print_table(
-        ["PARTITION", ">POSITION", "STAGE", "OLD OWNER", "NEW OWNER"],
+        ["PARTITION", ">CHECKPOINT", "STAGE", "OLD OWNER", "NEW OWNER"],
         [
             (each.partition_id, each.position, each.stage, each.owner_id, each.target_owner_id)
             for each in partitions

@@ -13,6 +13,7 @@ from eventhub_checkpoints._shared.drivers import require_package
 from eventhub_checkpoints._shared.signals import STOP_SIGNALS, blocked_stop_signals
 from eventhub_checkpoints.cli.change import Report, command_on
 from eventhub_checkpoints.cli.durations import duration_option
+from eventhub_checkpoints.cli.numbers import number_option
 from eventhub_checkpoints.cli.status import MissingOption
 from eventhub_checkpoints.cli.target import Target, Through, on_targets, polled_groups
 from eventhub_checkpoints.operations.lag import Missing
@@ -39,7 +40,7 @@ def ui(
     *,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = HOST,
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")
+        int, number_option(least=0, most=65535, help="Port to listen on; 0 takes a free one.")
     ] = PORT,
     allow_host: Annotated[
         list[str] | None,

@@ -82,7 +82,7 @@ def undo(
             )
         else:
             print_table(
-                ["PARTITION", ">NOW", ">RESTORED", "STATE"],
+                ["PARTITION", ">NEXT", ">RESTORED NEXT", "STATE"],
                 [
                     (
                         each.partition_id,

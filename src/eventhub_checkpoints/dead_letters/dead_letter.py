@@ -72,8 +72,8 @@ class DeadLetter:
     @classmethod
     def of(cls, context: Any, event: EventData, error: BaseException) -> Self:
         """Create a dead letter from the arguments of `on_poison`; its time is now."""
-        scope = Scope(
-            context.fully_qualified_namespace, context.eventhub_name, context.consumer_group
+        scope = Scope._make(
+            (context.fully_qualified_namespace, context.eventhub_name, context.consumer_group)
         )
         message = masked(str(error))
         if len(message) > LONGEST_MESSAGE:

@@ -11,6 +11,7 @@ from azure.eventhub import CheckpointStore
 from eventhub_checkpoints.abilities import ListsScopes
 from eventhub_checkpoints.base import BaseCheckpointStore
 from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.receive.address import DEFAULT_CONSUMER_GROUP
 from eventhub_checkpoints.receive.position import is_partition_id
 from eventhub_checkpoints.records import MOST_INT64, RELEASED, Scope
 from eventhub_checkpoints.sdk.consumer import EXPIRES_AFTER
@@ -228,7 +229,26 @@ def groups(store: CheckpointStore, *, expires_after: float = EXPIRES_AFTER) -> l
             f"{type(store).__name__} cannot list its groups: it does not have the ability "
             "ListsScopes; name the group"
         )
-    return [group(store, scope, expires_after=expires_after) for scope in store.list_scopes()]
+    return [group(store, scope, expires_after=expires_after) for scope in listed_scopes(store)]
+
+
+def listed_scopes(store: ListsScopes) -> list[Scope]:
+    """Return the groups that a store has, with the built-in one as `$Default`.
+
+    Stores keep names in lower case, and the group that is meant where none is named would have two
+    spellings in one output. In a Blob store with names as they were typed, `$default` is another
+    group.
+    """
+    scopes = store.list_scopes()
+    if getattr(store, "name_case", "lower") == "as-typed":
+        return scopes
+    default = DEFAULT_CONSUMER_GROUP.lower()
+    return [
+        scope._replace(consumer_group=DEFAULT_CONSUMER_GROUP)
+        if scope.consumer_group == default
+        else scope
+        for scope in scopes
+    ]
 
 
 def similar_groups(store: CheckpointStore, scope: Scope) -> list[Scope]:
@@ -241,7 +261,7 @@ def similar_groups(store: CheckpointStore, scope: Scope) -> list[Scope]:
     namespace, hub, name = scope.folded
     return [
         each
-        for each in store.list_scopes()
+        for each in listed_scopes(store)
         if each.folded[1:] == (hub, name) or each.folded[:2] == (namespace, hub)
     ]
 

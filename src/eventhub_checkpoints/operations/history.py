@@ -1,5 +1,8 @@
 """Earlier checkpoints of a group, in stores that keep a history."""
 
+from collections.abc import Sequence
+from operator import itemgetter
+
 from azure.eventhub import CheckpointStore
 
 from eventhub_checkpoints.abilities import KeepsHistory
@@ -8,19 +11,24 @@ from eventhub_checkpoints.records import Scope
 
 
 def history(
-    store: CheckpointStore, scope: Scope, partition_id: str | None = None, *, limit: int
+    store: CheckpointStore, scope: Scope, partition_ids: Sequence[str] = (), *, limit: int
 ) -> list[Row] | None:
     """Return the newest entries of a group's history, newest first; None if the store keeps none.
 
     Args:
         store: any synchronous checkpoint store.
         scope: the group.
-        partition_id: None: all partitions.
+        partition_ids: empty: all partitions.
         limit: number of entries.
     """
     if not isinstance(store, KeepsHistory):
         return None
-    return [*store.list_history(*scope, partition_id=partition_id, limit=limit)]
+    entries: list[Row] = [
+        entry
+        for id_ in dict.fromkeys(partition_ids or (None,))
+        for entry in store.list_history(*scope, partition_id=id_, limit=limit)
+    ]
+    return sorted(entries, key=itemgetter("last_modified_time"), reverse=True)[:limit]
 
 
 def keep_next_write(store: CheckpointStore, scope: Scope, partition_id: str) -> None:

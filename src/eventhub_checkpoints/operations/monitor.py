@@ -25,7 +25,7 @@ from eventhub_checkpoints.errors import (
     ConfigurationError,
     StoreUnavailableError,
 )
-from eventhub_checkpoints.operations.groups import Group, group
+from eventhub_checkpoints.operations.groups import Group, group, listed_scopes
 from eventhub_checkpoints.operations.lag import GroupLag, Missing, confirmed_lag
 from eventhub_checkpoints.operations.lag_seconds import EnqueuedTimes, with_seconds
 from eventhub_checkpoints.operations.scale import DEMAND_HOLD, TARGET, Demand, demand
@@ -127,7 +127,7 @@ def groups_to_poll(
     listed: list[Scope] = []
     for polled in requested:
         own, store = polled.scope, polled.store
-        stored = store.list_scopes() if isinstance(store, ListsScopes) else []
+        stored = listed_scopes(store) if isinstance(store, ListsScopes) else []
         listed += stored
         of_hub = [scope for scope in stored if scope.folded[:2] == own.folded[:2]]
         if own.consumer_group.lower() != DEFAULT_CONSUMER_GROUP.lower() or not of_hub:

@@ -7,6 +7,7 @@ Source: Apache Kafka, `tools/consumer/group/ConsumerGroupCommand.java`, `--reset
 goals, the limits, and what happens without a committed offset.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -79,12 +80,11 @@ def goal_of(kind: str, value: str = "") -> Goal:
         case "duration":
             return before_now(value)
         case "sequence_number" | "shift":
-            try:
-                number = int(value)
-            except ValueError:
+            if not re.fullmatch("[+-]?[0-9]{1,19}", value):  # `int` also takes 1_0
                 raise ConfigurationError(
                     f"the {kind.replace('_', ' ')} is {quoted(value)}; expected digits"
-                ) from None
+                )
+            number = int(value)
             if kind == "shift":
                 return Shift(number)
             if number < 0:

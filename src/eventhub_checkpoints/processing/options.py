@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from inspect import signature
+from inspect import getattr_static, isfunction, signature
 from typing import Any
 
-from eventhub_checkpoints._shared.callables import is_callback
+from eventhub_checkpoints._shared.callables import HANDLERS, is_callback
+from eventhub_checkpoints._shared.connection_string import ConnectionString
 from eventhub_checkpoints._shared.offset_words import is_taken
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints._shared.settings import (
@@ -47,10 +48,32 @@ def require_call(name: str, arguments: str, function: Any, *args: object, **kwar
         return
 
 
+def require_hub(client: Any) -> None:
+    """Refuse a client's `from_connection_string` that is bound to what is no connection string.
+
+    The client's own error would be raised when the processor is started, and says less.
+    """
+    method = getattr(client, "func", None)
+    if isinstance(client, partial) and getattr(method, "__name__", "") == "from_connection_string":
+        text = client.args[0] if client.args else client.keywords["conn_str"]
+        ConnectionString.of_hub(text, client.keywords.get("eventhub_name"), "conn_str")
+
+
 def require_handler(processor: object) -> None:
-    """Refuse a processor, or a class of processors, without `process_events`."""
+    """Refuse a processor, or a class of processors, whose methods cannot be called.
+
+    A handler with wrong parameters would fail for each event, as if all of them were poison.
+    """
     holds = callable(getattr(processor, "process_events", None))
     require("processor", processor, holds, "one that has process_events")
+    for name, arguments in HANDLERS.items():
+        method = getattr(processor, name, None)
+        if not callable(method):
+            continue
+        is_unbound = isinstance(processor, type) and isfunction(getattr_static(processor, name))
+        named = f"{name} of {quoted(processor)}"
+        expected = " and ".join(arguments) or "no argument"
+        require_call(named, expected, method, *["self"] * is_unbound, *arguments)
 
 
 def other_store(has: str = "another checkpoint_store than the processor") -> ConfigurationError:

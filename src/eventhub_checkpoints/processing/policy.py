@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from eventhub_checkpoints._shared.arguments import with_checked_arguments
 from eventhub_checkpoints._shared.configuration_tables import (
     Keys,
     checked_table,
@@ -296,6 +297,7 @@ class Policy(ABC):
         return trailing(events=events, seconds=seconds, check_every=frequency)
 
 
+@with_checked_arguments
 def every(*, events: int | None = None, seconds: float | None = None) -> Policy:
     """Save the newest position after this many events or seconds, whichever comes first.
 
@@ -316,6 +318,7 @@ def every(*, events: int | None = None, seconds: float | None = None) -> Policy:
     return Every(events, seconds)
 
 
+@with_checked_arguments
 def trailing(*, events: int, seconds: float, check_every: float | None = None) -> Policy:
     """Save a position that trails on purpose, so that a restart repeats the newest events.
 

@@ -5,7 +5,6 @@
 package, with which a reader chooses a range, need nothing more.
 
 - `address`: what a transport offers; `amqp` and `kafka` are the transports. `credentials`: by name.
-  `connection_string`: that of a hub.
 - `hub`: queries about a hub and its partitions. `position`: start and end in a partition.
 - `ranges`: what to read and how. `read_plan`: from positions and checkpoints to ranges that the hub
   still has.

@@ -18,10 +18,10 @@ from azure.core.credentials import (
     TokenCredential,
 )
 
+from eventhub_checkpoints._shared.connection_string import ConnectionString
 from eventhub_checkpoints._shared.secrets import MASK, masked
 from eventhub_checkpoints._shared.settings import kind_of
 from eventhub_checkpoints.errors import ConfigurationError
-from eventhub_checkpoints.receive.connection_string import ConnectionString
 
 SIGNATURE = "SharedAccessSignature "
 KEY = "SharedAccessKey="
@@ -175,13 +175,14 @@ def named_key(text: str) -> AzureNamedKeyCredential:
     """Return a credential from name and key of a shared access policy.
 
     Raises:
-        ConfigurationError: one of them is missing.
+        ConfigurationError: one of them is missing, or the text is malformed.
     """
-    parts = ConnectionString.parse(text)
-    if parts and parts.key_name and parts.key:
+    parts = ConnectionString.parse(text, "the credential")
+    if parts.key_name and parts.key:
         return AzureNamedKeyCredential(parts.key_name, parts.key)
     raise ConfigurationError(
-        "the credential is malformed; expected SharedAccessKeyName=...;SharedAccessKey=..."
+        "the credential needs a name and a key; expected "
+        "SharedAccessKeyName=...;SharedAccessKey=..."
     )
 
 

@@ -46,10 +46,12 @@ def scope_of(client: Any) -> Scope:
     A name that cannot be read is replaced by a placeholder that no real name can equal.
     """
     address = getattr(client, "_address", None)
-    return Scope(
-        getattr(address, "hostname", UNNAMED),
-        client.eventhub_name,
-        getattr(client, "_consumer_group", "of the client"),
+    return Scope._make(
+        (
+            getattr(address, "hostname", UNNAMED),
+            client.eventhub_name,
+            getattr(client, "_consumer_group", "of the client"),
+        )
     )
 
 

@@ -12,6 +12,7 @@ from urllib.parse import unquote, urlsplit
 
 from azure.eventhub import TransportType
 
+from eventhub_checkpoints._shared.connection_string import ConnectionString
 from eventhub_checkpoints._shared.drivers import is_installed
 from eventhub_checkpoints._shared.durations import parse_duration
 from eventhub_checkpoints._shared.foreign_json import parse_json
@@ -29,7 +30,6 @@ from eventhub_checkpoints.receive.amqp.address import (
     NAMESPACE,
     HubAddress,
 )
-from eventhub_checkpoints.receive.connection_string import ConnectionString
 from eventhub_checkpoints.receive.credentials import OWN, CredentialClass, CredentialName
 from eventhub_checkpoints.receive.position import is_digits
 from eventhub_checkpoints.spark.refused_options import REFUSED
@@ -217,9 +217,11 @@ def with_names(options: Options) -> Options:
 
     The JVM connector's users pass one of these together with a credential.
     """
-    text = from_environment("connectionString", options.get("connectionString", ""))
+    if not options.get("connectionString"):
+        return options
+    text = from_environment("connectionString", options["connectionString"])
     parts = ConnectionString.parse(text)
-    if parts is None or not parts.namespace or parts.key or parts.signature:
+    if not parts.namespace or parts.key or parts.signature:
         return options
     names = {"fullyQualifiedNamespace": parts.namespace, "eventHubName": parts.hub}
     return {**names, **{name: options[name] for name in options if name != "connectionString"}}

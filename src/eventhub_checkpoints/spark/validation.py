@@ -56,9 +56,9 @@ def column_names(frame: object, name: str = "frame") -> Sequence[str]:
 
 
 def has_sync_method(value: object, name: str) -> bool:
-    """Return whether an object has a synchronous method of this name, unlike aio classes."""
+    """Return whether an object, not a class, has a synchronous method of this name."""
     method = getattr(value, name, None)
-    return callable(method) and not iscoroutinefunction(method)
+    return callable(method) and not iscoroutinefunction(method) and not isinstance(value, type)
 
 
 def no_python_sources() -> MissingDriverError:

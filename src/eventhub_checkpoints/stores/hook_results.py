@@ -28,6 +28,13 @@ FORCE = Seen.FORCE
 """Overwrite whatever is stored."""
 
 
+class OfficialFault(NamedTuple):
+    """Row that is read here, and at which a list of an official store fails for the whole group."""
+
+    partition_id: str
+    reason: str
+
+
 @dataclass(frozen=True, slots=True)
 class Listing(Generic[Row]):
     """All rows of a scope.
@@ -37,11 +44,14 @@ class Listing(Generic[Row]):
         server_now: the backend's time when it answered, in the unit and on the clock of
             `last_modified_time`; None if the backend uses this process's clock.
         skipped: one sentence for each row that could not be read.
+        official_faults: rows at which the official Python store fails. Empty where there is no
+            official store of this kind.
     """
 
     rows: Sequence[Row]
     server_now: float | None = None
     skipped: Sequence[str] = ()
+    official_faults: Sequence[OfficialFault] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,12 @@ from eventhub_checkpoints._shared.secrets import holds_secret
 from eventhub_checkpoints.stores.backends import SCHEMES, UNSUPPORTED, scheme_of
 
 ALIASES = {alias: scheme.form for scheme in SCHEMES.values() for alias in scheme.aliases}
+NAMES = {name: scheme.form for name, scheme in SCHEMES.items()} | ALIASES
 PORTS = {str(scheme.port): scheme.form for scheme in SCHEMES.values() if scheme.port}
 JDBC = "jdbc:"
-SQLITE = r"(?i)sqlite3:///(?P<path>.+)|(?:sqlite3?|file):/{0,2}(?P<file>.+)"
-PATH = r"(?i)[^=;]*[/\\][^=;]*|[^=;:]+\.(?:db|sqlite3?)"
+SQLITE = r"(?i)sqlite3:///(?P<path>.+)|(?:sqlite3?|file):/{0,2}(?P<file>/*[^/].*)"
+PATH = r"(?i)(?=.*[^/\\.])(?:[^=;]*[/\\][^=;]*|[^=;:]+\.(?:db|sqlite3?))"
+BLOB_HOST = r"(?i)[a-z0-9-]+\.blob\.core\.[a-z.]+(?:/.*)?"
 CONNECTION_STRING = r"(?i)\b(?:(?P<account>AccountName|AccountKey|BlobEndpoint)=|Endpoint=sb:)"
 STORAGE_ACCOUNT = (
     "; the connection string of a storage account goes to "
@@ -61,9 +63,14 @@ def meant_url(url: str, own: Container[str] | None) -> str | None:
         return PORTS.get(match["port"])
     if match := re.fullmatch(SQLITE, text):
         return sqlite_url(match["path"] or match["file"])
-    if slashes and scheme in SCHEMES:
-        is_another = text != url or (own is not None and scheme not in own)
-        return SCHEMES[scheme].form if is_another else None
+    if re.fullmatch(BLOB_HOST, url):
+        return SCHEMES["https"].form
+    if scheme in SCHEMES:
+        is_spelled = text == url and whole.startswith(scheme)
+        is_own = own is None or scheme in own
+        return None if slashes and is_spelled and is_own else SCHEMES[scheme].form
+    if form := NAMES.get(url.lower()):
+        return form
     return sqlite_url(url) if not slashes and re.fullmatch(PATH, url) else None
 
 

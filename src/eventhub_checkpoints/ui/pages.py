@@ -172,7 +172,7 @@ class Pages:
         values: dict[str, Any] = {}
         if not is_part(request):
             id_ = lane.position.partition_id
-            read = partial(history, polled.store, polled.scope, id_, limit=HISTORY_ROWS)
+            read = partial(history, polled.store, polled.scope, [id_], limit=HISTORY_ROWS)
             entries, error = await self._read(read)
             if entries is not None or error:
                 values = {"history": entries, "error": error}
@@ -317,7 +317,7 @@ class Pages:
             HTTPException: there is no such group.
         """
         names = (request.path_params[name] for name in ("namespace", "hub", "group"))
-        polled = self._polled.get(Scope(*names).folded)
+        polled = self._polled.get(Scope._make(names).folded)
         if polled is None:
             raise HTTPException(404, "no such group is polled")
         return polled

@@ -98,7 +98,8 @@ def check_store(store: object) -> None:
         ConfigurationError: the object is not an async store.
     """
     update = getattr(store, "update_checkpoint", None)
-    if isinstance(store, CheckpointStore) or inspect.iscoroutinefunction(update):
+    is_store = isinstance(store, CheckpointStore) or inspect.iscoroutinefunction(update)
+    if is_store and not isinstance(store, type):
         return
     raise no_store(store, "azure.eventhub.aio, such as those of eventhub_checkpoints.aio")
 

@@ -111,7 +111,8 @@ def check_store(store: object) -> None:
     """
     # A store need not derive from the client's class, which has no abstract methods.
     update = getattr(store, "update_checkpoint", None)
-    if callable(update) and not inspect.iscoroutinefunction(update):
+    is_store = callable(update) and not inspect.iscoroutinefunction(update)
+    if is_store and not isinstance(store, type):
         return
     raise no_store(
         store,

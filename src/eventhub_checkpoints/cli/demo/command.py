@@ -17,6 +17,7 @@ import typer
 
 from eventhub_checkpoints._shared.drivers import is_installed
 from eventhub_checkpoints._shared.signals import STOP_SIGNALS
+from eventhub_checkpoints.cli.numbers import number_option
 from eventhub_checkpoints.errors import CheckpointStoreError
 
 
@@ -204,12 +205,13 @@ def demo(
     ] = Client.AIO,
     events: Annotated[
         int,
-        typer.Option(
-            max=MOST_EVENTS,
+        number_option(
+            least=1,
+            most=MOST_EVENTS,
             help=f"Total number of events, at least {EVENTS_A_PARTITION} for each partition.",
         ),
     ] = 4000,
-    partitions: Annotated[int, typer.Option(min=2, max=32, help="Partitions of the hub.")] = 8,
+    partitions: Annotated[int, number_option(least=2, most=32, help="Partitions of the hub.")] = 8,
     keep: Annotated[
         bool,
         typer.Option("--keep", help="At the end, keep the hub and the checkpoints until Ctrl-C."),

@@ -12,6 +12,7 @@ import typer
 from eventhub_checkpoints._shared.drivers import require_package
 from eventhub_checkpoints._shared.signals import STOP_SIGNALS, blocked_stop_signals
 from eventhub_checkpoints.cli.durations import duration_option
+from eventhub_checkpoints.cli.numbers import number_option
 from eventhub_checkpoints.cli.status import MissingOption
 from eventhub_checkpoints.cli.target import Target, Through, on_targets, polled_groups
 from eventhub_checkpoints.operations.monitor import INTERVAL, Monitor
@@ -29,19 +30,19 @@ def serve(
     *,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = HOST,
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port for HTTP; 0 takes a free one.")
+        int, number_option(least=0, most=65535, help="Port for HTTP; 0 takes a free one.")
     ] = PORT,
     grpc_port: Annotated[
         int | None,
-        typer.Option(
-            min=0, max=65535, help="Port for KEDA's external scaler. [default: it is not served]"
+        number_option(
+            least=0, most=65535, help="Port for KEDA's external scaler. [default: it is not served]"
         ),
     ] = None,
     interval: Annotated[
         float, duration_option(least=0.1, help="Time between two polls.")
     ] = INTERVAL,
     event_target: Annotated[
-        int, typer.Option("--target", min=1, help="Unprocessed events for each replica.")
+        int, number_option("--target", least=1, help="Unprocessed events for each replica.")
     ] = TARGET,
     hold: Annotated[
         float,

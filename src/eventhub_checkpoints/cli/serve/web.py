@@ -53,9 +53,17 @@ class Pages:
         """Return the answer to a GET request, whose path and query are not separated yet."""
         try:
             url = urlsplit(target)
-            query = dict(parse_qsl(url.query, keep_blank_values=True))
+            pairs = parse_qsl(url.query, keep_blank_values=True)
         except ValueError:
             return error(HTTPStatus.BAD_REQUEST, f"{quoted(target)} is not a path with a query")
+        query = dict(pairs)
+        if len(query) < len(pairs):
+            names = [name for name, _ in pairs]
+            twice = next(name for name in names if names.count(name) > 1)
+            return error(
+                HTTPStatus.BAD_REQUEST,
+                f"the query has {quoted(twice)} twice; ask for each value by a request of its own",
+            )
         return self.answer(url.path, query, accept)
 
     def answer(self, path: str, query: Mapping[str, str], accept: str) -> Answer:
@@ -186,11 +194,15 @@ class Server(ThreadingHTTPServer):
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers GET requests."""
+    """Answers GET and HEAD requests."""
 
     server: Server
     protocol_version = "HTTP/1.1"
     timeout = IDLE_SECONDS
+
+    def do_HEAD(self) -> None:
+        """Answer a request without the body, as probes send it."""
+        self.do_GET()
 
     def do_GET(self) -> None:
         """Answer a request."""
@@ -202,7 +214,8 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         self.send_header("Cache-Control", "no-store")
         self.end_headers()
-        self.wfile.write(body)
+        if self.command != "HEAD":
+            self.wfile.write(body)
 
     def version_string(self) -> str:
         """Return the value of the header `Server`, without the version of Python."""

@@ -12,6 +12,7 @@ from azure.eventhub.exceptions import EventHubError
 
 from eventhub_checkpoints._shared._async.client_check import ClosingContext
 from eventhub_checkpoints._shared._async.compat import in_thread
+from eventhub_checkpoints._shared.connection_string import ConnectionString
 from eventhub_checkpoints._shared.secrets import holds_secret, masked
 from eventhub_checkpoints._shared.settings import kind_of, name_of, require
 from eventhub_checkpoints.dead_letters.dead_letter import (
@@ -124,19 +125,10 @@ class DeadLetterHub(ClosingContext):
             **kwargs: of `EventHubProducerClient.from_connection_string`.
 
         Raises:
-            ConfigurationError: the connection string is malformed.
+            ConfigurationError: the connection string is malformed, or names no hub.
         """
-        try:
-            client = EventHubProducerClient.from_connection_string(conn_str, **kwargs)
-        except (ValueError, TypeError, AttributeError):
-            client = None
-        if client is None:
-            # Raised here, outside of `except`: the frames of the client's error hold the key.
-            raise ConfigurationError(
-                "conn_str is not the connection string of a hub; expected Endpoint=sb://NAMESPACE/;"
-                "SharedAccessKeyName=...;SharedAccessKey=...;EntityPath=HUB"
-            )
-        sink = cls(client)
+        ConnectionString.of_hub(conn_str, kwargs.get("eventhub_name"), "conn_str")
+        sink = cls(EventHubProducerClient.from_connection_string(conn_str, **kwargs))
         sink._is_own = True
         return sink
 

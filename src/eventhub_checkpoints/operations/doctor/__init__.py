@@ -28,6 +28,7 @@ from eventhub_checkpoints.operations.doctor.requests import latency, too_expensi
 from eventhub_checkpoints.operations.doctor.storage import (
     clocks,
     failures,
+    official_faults,
     other_spellings,
     settings,
     unreadable_rows,
@@ -38,6 +39,7 @@ RULES: Sequence[Rule] = (
     clocks,
     settings,
     unreadable_rows,
+    official_faults,
     other_spellings,
     two_owners,
     owners,

@@ -1,9 +1,9 @@
 """Rules about checkpoints: those that the hub does not have, and incomplete ones."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from eventhub_checkpoints._shared.offset_words import Meaning, meaning_of
+from eventhub_checkpoints._shared.offset_words import Meaning, is_taken, meaning_of
 from eventhub_checkpoints._shared.start_position import is_of_another_form, refused_by_hub
 from eventhub_checkpoints._shared.texts import partitions, some
 from eventhub_checkpoints.operations.doctor.finding import (
@@ -67,13 +67,16 @@ def positions(snapshot: GroupSnapshot, _limits: Limits) -> Iterator[Finding]:
     """Find checkpoints that the hub does not have."""
     if snapshot.group is None or snapshot.properties is None:
         return
+    hub_offset = some_offset(snapshot.properties.values())
     closed: list[str] = []
     details: dict[str, list[tuple[str, str]]] = {}
     for id_ in in_order(snapshot.group.checkpoints.keys() & snapshot.properties.keys()):
         position = Position.of(snapshot.group.checkpoints[id_])
         if position.is_closed:
             closed.append(id_)
-        elif defect := defect_of(position, snapshot.properties[id_]):
+        elif defect := defect_of(
+            position, snapshot.properties[id_], hub_offset, snapshot.following.get(id_)
+        ):
             code, detail = defect
             details.setdefault(code, []).append((id_, detail))
     if closed:
@@ -99,16 +102,29 @@ def positions(snapshot: GroupSnapshot, _limits: Limits) -> Iterator[Finding]:
         )
 
 
-def defect_of(position: Position, here: PartitionProperties) -> tuple[str, str] | None:
+def some_offset(properties: Iterable[PartitionProperties]) -> str:
+    """Return an offset of the hub, which shows the form of all of them; `""` if it has none."""
+    known = (each.last_enqueued_offset for each in properties)
+    return next((offset for offset in known if meaning_of(offset) is None), "")
+
+
+def defect_of(
+    position: Position,
+    here: PartitionProperties,
+    hub_offset: str = "",
+    following: int | None = None,
+) -> tuple[str, str] | None:
     """Return the code of a checkpoint's defect, and the evidence; None if it has none.
 
     Args:
         position: not a closed one.
         here: of the partition.
+        hub_offset: of any partition of the hub; the partition may have none to compare with.
+        following: sequence number of the first event after the offset; None if it is unknown.
     """
     number, offset, last = position.sequence_number, position.offset, here.next_sequence_number - 1
     if number is None:
-        if problem := refusal(offset, here):
+        if problem := refusal(offset, here, hub_offset):
             return "offset_refused", problem
     elif number > last:
         return "checkpoint_ahead", f"{number}, newest {last}"
@@ -120,9 +136,29 @@ def defect_of(position: Position, here: PartitionProperties) -> tuple[str, str] 
         return None
     if number == last and is_another_offset(offset, here):
         return "wrong_offset", f"{offset}, expected {here.last_enqueued_offset}"
-    if meaning_of(offset) is None and (problem := refusal(offset, here)):
+    if meaning_of(offset) is None and (problem := refusal(offset, here, hub_offset)):
         return "wrong_offset", problem
+    if number < last and offset == here.last_enqueued_offset:
+        return "wrong_offset", f"offset {offset} is that of event {last}, and not of {number}"
+    if following is not None and following != number + 1:
+        return (
+            "wrong_offset",
+            f"event {following} follows offset {offset}, and not event {number + 1}",
+        )
     return None
+
+
+def needs_following(row: Row, here: PartitionProperties, hub_offset: str) -> bool:
+    """Return whether only the hub can tell if an offset is that of a checkpoint's event."""
+    position = Position.of(row)
+    number = position.sequence_number
+    return (
+        number is not None
+        and not position.is_closed
+        and meaning_of(position.offset) is None
+        and number < here.next_sequence_number - 1
+        and defect_of(position, here, hub_offset) is None
+    )
 
 
 def is_another_offset(offset: str, properties: PartitionProperties) -> bool:
@@ -146,11 +182,12 @@ def is_unread(position: Position, properties: PartitionProperties) -> bool:
     return meaning is Meaning.END and (number is None or number < 0)
 
 
-def refusal(offset: str, properties: PartitionProperties) -> str | None:
+def refusal(offset: str, properties: PartitionProperties, hub_offset: str = "") -> str | None:
     """Explain why the partition refuses an offset; None if it may accept it, or there is none."""
     newest = properties.last_enqueued_offset
-    if is_of_another_form(offset, newest):
-        return f"offset {offset}, and those of the hub are decimal, as {newest}"
+    own = hub_offset if meaning_of(newest) is not None else newest
+    if is_of_another_form(offset, own):
+        return f"offset {offset}, and those of the hub are decimal, as {own}"
     return refused_by_hub(offset, newest, properties.next_sequence_number - 1)
 
 
@@ -177,11 +214,19 @@ def incomplete_records(snapshot: GroupSnapshot, _limits: Limits) -> Iterator[Fin
     properties = snapshot.properties or {}
     no_offset = in_order(id_ for id_, row in rows.items() if needs_offset(row, properties.get(id_)))
     if no_offset:
+        # A hub takes such a word, so official clients start at one end of the partition.
+        elsewhere = [id_ for id_ in no_offset if is_end_word(rows[id_])]
         yield Finding(
             "no_offset",
-            Severity.WARNING,
+            Severity.ERROR if elsewhere else Severity.WARNING,
             f"{partitions(no_offset)} with a checkpoint without an offset, which the official "
-            f"Python store cannot resume from: {some(no_offset)}",
+            f"Python store cannot resume from: {some(no_offset)}"
+            + (
+                f"; of {some(elsewhere)} every official client starts at the beginning or the end "
+                "of the partition instead"
+                if elsewhere
+                else ""
+            ),
             "ehcp doctor --fix --execute adds it where nobody is consuming; the next checkpoint "
             "of a consumer has one",
             no_offset,
@@ -196,6 +241,12 @@ def incomplete_records(snapshot: GroupSnapshot, _limits: Limits) -> Iterator[Fin
             "let a consumer store a checkpoint; ehcp peek PARTITION shows where it would go on",
             no_number,
         )
+
+
+def is_end_word(row: Row) -> bool:
+    """Return whether the offset of a checkpoint is a word that a hub takes for one of its ends."""
+    offset = Position.of(row).offset
+    return meaning_of(offset) in (Meaning.START, Meaning.END) and is_taken(offset)
 
 
 def needs_offset(row: Row, properties: PartitionProperties | None) -> bool:

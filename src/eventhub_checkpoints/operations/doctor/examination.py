@@ -6,8 +6,10 @@ from typing import TypeVar
 
 from azure.eventhub import CheckpointStore
 
+from eventhub_checkpoints._shared.texts import partitions
 from eventhub_checkpoints.base import BaseCheckpointStore
 from eventhub_checkpoints.errors import CheckpointStoreError, HubUnavailableError
+from eventhub_checkpoints.operations.doctor.checkpoints import needs_following, some_offset
 from eventhub_checkpoints.operations.doctor.finding import GroupSnapshot, Limits
 from eventhub_checkpoints.operations.groups import (
     Group,
@@ -15,10 +17,11 @@ from eventhub_checkpoints.operations.groups import (
     release,
     similar_groups,
 )
-from eventhub_checkpoints.operations.peek import is_held
+from eventhub_checkpoints.operations.peek import is_held, through_some_group
 from eventhub_checkpoints.operations.positions import read_positions
 from eventhub_checkpoints.receive.address import Address, PartitionProperties
-from eventhub_checkpoints.receive.hub import partition_properties
+from eventhub_checkpoints.receive.amqp.address import HubAddress
+from eventhub_checkpoints.receive.hub import ask_each, partition_properties
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT, ReadSettings
 from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.stores._sync.engine import PROBE, PROBE_PARTITION
@@ -133,6 +136,53 @@ class Examiner:
         if not is_admitted:
             self.unchecked.append(f"whether {group} exists: the hub admitted no reader")
 
+    def following(self, group: Group, properties: dict[str, PartitionProperties]) -> dict[str, int]:
+        """Return the number of the first event after each checkpoint's offset.
+
+        A client goes by the offset, and only the hub knows whose it is. Of a checkpoint that is at
+        the newest event, the partition's properties tell it.
+        """
+        hub_offset = some_offset(properties.values())
+        ids = [
+            id_
+            for id_, row in group.checkpoints.items()
+            if id_ in properties and needs_following(row, properties[id_], hub_offset)
+        ]
+        found: dict[str, int] = {}
+        failed: dict[str, str] = {}
+
+        def ask(partition_id: str) -> None:
+            offset = group.checkpoints[partition_id]["offset"]
+            try:
+                number = self._first_after(partition_id, offset)
+            except CheckpointStoreError as error:
+                failed[partition_id] = str(error)
+                return
+            if number is None:
+                failed[partition_id] = "the hub delivered no event after it"
+            else:
+                found[partition_id] = number
+
+        try:
+            ask_each(ids, ask, self.timeout)
+        except HubUnavailableError as error:
+            failed = {**dict.fromkeys(set(ids) - found.keys(), str(error)), **failed}
+        if failed:
+            id_, reason = min(failed.items())
+            self.unchecked.append(
+                f"whether the offsets of {partitions([*failed])} are those of their events: {id_}: "
+                f"{reason}"
+            )
+        return found
+
+    def _first_after(self, partition_id: str, offset: str) -> int | None:
+        def read(hub: Address) -> int | None:
+            return hub.ask_first(partition_id, offset, False, self.timeout / 2)
+
+        if isinstance(self.hub, HubAddress):
+            return through_some_group(self.hub, None, read)
+        return read(self.hub)
+
 
 def examine_group(
     store: CheckpointStore,
@@ -171,6 +221,7 @@ def examine_group(
     properties = attempt("hub", lambda: partition_properties(hub, timeout=timeout))
     if properties:
         attempt("consumer_group", lambda: examiner.admission(properties))
+    following = examiner.following(group, properties) if group and properties else {}
     is_unknown = group is not None and not group.partition_ids
     others = attempt("store", lambda: similar_groups(store, hub.scope())) if is_unknown else None
     if group and measure:
@@ -188,6 +239,7 @@ def examine_group(
         examination=examination,
         other_groups=others or (),
         properties=properties,
+        following=following,
         failures=examiner.failures,
         clock_skew=skew,
         list_seconds=list_seconds,

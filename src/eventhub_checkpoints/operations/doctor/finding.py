@@ -83,6 +83,8 @@ class GroupSnapshot:
         other_groups: groups of the store with the same hub and group in another namespace, or with
             the same namespace and hub; read where this one has no rows.
         properties: of each partition of the hub, read after the rows.
+        following: by partition, the sequence number of the first event after the offset of its
+            checkpoint; of those that are not at the newest event and could be read.
         failures: the error of each step that failed: `store`, `probe`, `hub` or `consumer_group`.
         clock_skew: seconds by which the store's clock is ahead of this process's.
         list_seconds, claim_seconds: duration of a list of ownerships, and of a claim.
@@ -96,6 +98,7 @@ class GroupSnapshot:
     examination: Examination | None = None
     other_groups: Sequence[Scope] = ()
     properties: Mapping[str, PartitionProperties] | None = None
+    following: Mapping[str, int] = field(default_factory=dict)
     failures: Mapping[str, CheckpointStoreError] = field(default_factory=dict)
     clock_skew: float | None = None
     list_seconds: float | None = None

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from eventhub_checkpoints._shared.texts import some
+from eventhub_checkpoints._shared.texts import partitions, some
 from eventhub_checkpoints.errors import (
     CheckpointStoreError,
     HubUnavailableError,
@@ -17,6 +17,7 @@ from eventhub_checkpoints.operations.doctor.finding import (
     Limits,
     Severity,
 )
+from eventhub_checkpoints.operations.groups import in_order
 
 LARGEST_SKEW = 5.0
 """Seconds by which two clocks may differ; the service's times have a resolution of one second."""
@@ -145,13 +146,50 @@ def unreadable_rows(snapshot: GroupSnapshot, _limits: Limits) -> Iterator[Findin
     rows = snapshot.examination.rows
     skipped = [*rows.ownerships.skipped, *rows.checkpoints.skipped]
     if skipped:
+        is_blob = snapshot.backend == "blob"
+        effect = (
+            "consumers with the official store in Python, JavaScript or Go fail at such rows, and "
+            "others ignore them"
+        )
         yield Finding(
             "unreadable_rows",
-            Severity.WARNING,
-            f"{some(skipped, '; ')}: consumers ignore such rows",
+            Severity.ERROR if is_blob else Severity.WARNING,
+            f"{some(skipped, '; ')}: {effect if is_blob else 'consumers ignore such rows'}",
             "find out who wrote them; the next checkpoint of a consumer replaces one without a "
             "position, and store.delete_partition() in Python deletes others",
         )
+
+
+def official_faults(snapshot: GroupSnapshot, _limits: Limits) -> Iterator[Finding]:
+    """Find rows that this package reads, and at which an official store fails."""
+    if snapshot.examination is None:
+        return
+    rows = snapshot.examination.rows
+    for kind, faults, remedy in (
+        (
+            "ownership",
+            rows.ownerships.official_faults,
+            "find out who wrote it; the next claim or renewal of a consumer with a store of this "
+            "package writes it as it should be",
+        ),
+        (
+            "checkpoint",
+            rows.checkpoints.official_faults,
+            "find out who wrote it; the next checkpoint of a consumer with a store of this package "
+            "replaces it, and so does store.update_checkpoint(row, force=True) in Python",
+        ),
+    ):
+        ids = in_order({fault.partition_id for fault in faults})
+        if ids:
+            named = some(f"{fault.partition_id} ({fault.reason})" for fault in faults)
+            yield Finding(
+                "official_store_fails",
+                Severity.ERROR,
+                f"{partitions(ids)} with {kind} rows at which the lists of the official Python and "
+                f"JavaScript stores fail, so that their consumers start no partition: {named}",
+                remedy,
+                ids,
+            )
 
 
 def other_spellings(snapshot: GroupSnapshot, _limits: Limits) -> Iterator[Finding]:

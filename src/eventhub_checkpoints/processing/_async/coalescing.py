@@ -12,6 +12,7 @@ from azure.eventhub.aio import CheckpointStore
 
 from eventhub_checkpoints._shared._async.client_check import ClosingContext, own_client_only
 from eventhub_checkpoints._shared._async.compat import loop_key
+from eventhub_checkpoints._shared.arguments import with_checked_arguments
 from eventhub_checkpoints._shared.per_process import PerProcess
 from eventhub_checkpoints._shared.settings import require
 from eventhub_checkpoints._shared.wrapping import require_wrappable
@@ -222,6 +223,7 @@ class CoalescingCheckpointStore(ClosingContext, CheckpointStore):
             the outermost.
     """
 
+    @with_checked_arguments
     def __init__(
         self,
         store: CheckpointStore,

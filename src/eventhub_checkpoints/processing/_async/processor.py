@@ -21,6 +21,7 @@ from eventhub_checkpoints._shared._async.client_check import (
     check_handlers,
     check_store,
 )
+from eventhub_checkpoints._shared.arguments import with_checked_arguments
 from eventhub_checkpoints._shared.client import explanation
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints._shared.start_position import client_position
@@ -40,6 +41,7 @@ from eventhub_checkpoints.processing.options import (
     other_store,
     require_call,
     require_factory,
+    require_hub,
     require_start,
 )
 from eventhub_checkpoints.processing.policy import DEFAULT_POLICY, Policy
@@ -125,6 +127,7 @@ class EventProcessor(ContextGuard):
             client.
     """
 
+    @with_checked_arguments
     def __init__(
         self,
         client: Callable[..., EventHubConsumerClient] | EventHubConsumerClient,
@@ -204,6 +207,7 @@ class EventProcessor(ContextGuard):
         else:
             arguments = "checkpoint_store= alone, as functools.partial(CLIENT, ...) can"
             require_call("client", arguments, client, checkpoint_store=store)
+            require_hub(client)
         self._receive_loop = ReceiveLoop()
         self._make_callbacks: Callable[[], ClientCallbacks] = partial(
             ClientCallbacks, processor, store, self._options, self._receive_loop.signal_end

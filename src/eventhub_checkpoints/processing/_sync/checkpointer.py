@@ -15,6 +15,7 @@ from azure.eventhub import CheckpointStore, CloseReason, EventData, PartitionCon
 
 from eventhub_checkpoints._shared._sync.client_check import ClosingContext, check_context
 from eventhub_checkpoints._shared._sync.compat import caller
+from eventhub_checkpoints._shared.arguments import with_checked_arguments
 from eventhub_checkpoints._shared.settings import is_count, require, require_seconds
 from eventhub_checkpoints.errors import InvalidRecordError
 from eventhub_checkpoints.processing._sync.checkpoint_writer import CheckpointWriter, log
@@ -98,6 +99,7 @@ class Checkpointer(ClosingContext):
         ConfigurationError: a setting is invalid.
     """
 
+    @with_checked_arguments
     def __init__(
         self,
         store: CheckpointStore,

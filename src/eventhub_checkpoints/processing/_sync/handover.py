@@ -13,6 +13,7 @@ from typing import Any
 from azure.eventhub import CheckpointStore
 
 from eventhub_checkpoints._shared._sync.client_check import check_store, own_client_only
+from eventhub_checkpoints._shared.arguments import with_checked_arguments
 from eventhub_checkpoints._shared.per_process import PerProcess
 from eventhub_checkpoints._shared.settings import require_seconds
 from eventhub_checkpoints._shared.wrapping import innermost, require_wrappable
@@ -108,6 +109,7 @@ class HandoverStore(CheckpointStore):
 
     is_outermost = True
 
+    @with_checked_arguments
     def __init__(self, store: CheckpointStore, *, expires_after: float) -> None:
         check_store(store)
         require_seconds("expires_after", expires_after)

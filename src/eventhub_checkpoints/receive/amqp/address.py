@@ -14,8 +14,9 @@ from typing import Any, Self, TypeVar
 from azure.eventhub import EventHubConsumerClient, EventHubProducerClient
 from azure.eventhub.exceptions import EventHubError
 
+from eventhub_checkpoints._shared.connection_string import ConnectionString, host_of
 from eventhub_checkpoints._shared.workers import in_daemon_thread
-from eventhub_checkpoints.errors import ConfigurationError, InvalidCheckpointError
+from eventhub_checkpoints.errors import InvalidCheckpointError
 from eventhub_checkpoints.receive.address import (
     DEFAULT_CONSUMER_GROUP,
     Address,
@@ -30,7 +31,6 @@ from eventhub_checkpoints.receive.amqp.fast import FastStream, LinkSource
 from eventhub_checkpoints.receive.amqp.outage import Outage
 from eventhub_checkpoints.receive.amqp.queries import ManagementQueries, explained, read_partition
 from eventhub_checkpoints.receive.columns import Columns
-from eventhub_checkpoints.receive.connection_string import ConnectionString, host_of
 from eventhub_checkpoints.receive.credentials import (
     Credential,
     CredentialClass,
@@ -127,16 +127,10 @@ class HubAddress(Address):
             ConfigurationError: it is malformed or names no hub, or the consumer group is not a
                 name. The message does not show the connection string.
         """
-        parts = ConnectionString.with_secret(connection_string)
-        hub = eventhub_name or parts.hub
-        if not hub:
-            raise ConfigurationError(
-                f"the connection string of {parts.namespace} names no hub; add ;EntityPath=HUB to "
-                "it"
-            )
-        checked_name("eventhub_name", hub, HUB_NAME)
+        parts = ConnectionString.of_hub(connection_string, eventhub_name)
+        checked_name("eventhub_name", parts.hub, HUB_NAME)
         group = checked_group("consumer_group", consumer_group)
-        return cls(parts.namespace, hub, group, connection_string, dict(settings))
+        return cls(parts.namespace, parts.hub, group, connection_string.strip(), dict(settings))
 
     @classmethod
     def from_credential(

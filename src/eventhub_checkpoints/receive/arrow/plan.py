@@ -7,12 +7,12 @@ from typing import Any, Self
 
 import pyarrow as pa
 
+from eventhub_checkpoints._shared.connection_string import ConnectionString
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints._shared.settings import is_count, kind_of, require
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.address import DEFAULT_CONSUMER_GROUP, Address
 from eventhub_checkpoints.receive.amqp.address import HubAddress
-from eventhub_checkpoints.receive.connection_string import ConnectionString
 from eventhub_checkpoints.receive.ranges import ReadSettings
 from eventhub_checkpoints.receive.read_plan import (
     CheckpointPosition,

@@ -19,8 +19,14 @@ from eventhub_checkpoints.stores.azure_storage import errors
 from eventhub_checkpoints.stores.azure_storage.messages import Refusal
 from eventhub_checkpoints.stores.backends import BLOB
 from eventhub_checkpoints.stores.blob.rest import Blob
-from eventhub_checkpoints.stores.hook_results import Listing
-from eventhub_checkpoints.stores.record_format import checkpoint_of, is_row, owner_of
+from eventhub_checkpoints.stores.hook_results import Listing, OfficialFault
+from eventhub_checkpoints.stores.record_format import (
+    Fields,
+    checkpoint_of,
+    decimal_int64,
+    is_row,
+    owner_of,
+)
 
 Row = TypeVar("Row", Ownership, Checkpoint)
 Kind = Literal["ownership", "checkpoint"]
@@ -225,14 +231,40 @@ def listing(
     """Return the rows among the blobs whose names begin with `start`; skip foreign blobs."""
     rows: list[Row] = []
     skipped: list[str] = []
+    faults: list[OfficialFault] = []
     for blob in blobs:
         partition_id = str(blob.name)[len(start) :]
         row = read(partition_id, blob) if is_row(partition_id, blob.metadata) else None
         if row is None or (isinstance(row, Checkpoint) and not row.is_readable):
             skipped.append(f"blob {blob.name!r} was left out: it is not a readable record")
-        else:
-            rows.append(row)
-    return Listing(rows, server_now, skipped)
+            continue
+        rows.append(row)
+        if reason := official_fault(blob.metadata, is_checkpoint=isinstance(row, Checkpoint)):
+            faults.append(OfficialFault(partition_id, reason))
+    return Listing(rows, server_now, skipped, faults)
+
+
+def official_fault(fields: Fields, *, is_checkpoint: bool) -> str | None:
+    """Explain why the official Python store cannot read a row; None if it can.
+
+    Its list then fails, so that no partition of the group is started. That of JavaScript fails
+    likewise. A checkpoint that has no offset at all is left to the rule about offsets: Java writes
+    such rows.
+
+    Source: azure-eventhub-checkpointstoreblob 1.2.0, `_blobstoragecs.py`, `list_ownership` and
+    `list_checkpoints`; run, with the stores of the other languages: `docs/wire-format.md`.
+    """
+    for key in ("offset", "sequencenumber") if is_checkpoint else ("ownerid",):
+        if key in fields:
+            continue
+        if spelled := next((name for name in fields if name.lower() == key), None):
+            return f"the key {spelled} is not in lower case"
+        if key != "offset":
+            return f"there is no {key}"
+    number = fields.get("sequencenumber") or ""
+    if is_checkpoint and decimal_int64(number) is None:
+        return f"the sequencenumber {quoted(number)} is no number"
+    return None
 
 
 def ownership_row(scope: Scope, partition_id: str, blob: Blob) -> Ownership:

@@ -60,7 +60,7 @@ def scope_of(namespace: str, key: str) -> Scope | None:
     """Return the scope of a key; None if the key is not one of the store's."""
     start = f"{{{namespace}:"
     names = re.fullmatch(r"([^/]+)/([^/]+)/([^/]+)\}:(ownership|checkpoint)", key[len(start) :])
-    return Scope(*names.groups()[:3]) if names and key.startswith(start) else None
+    return Scope._make(names.groups()[:3]) if names and key.startswith(start) else None
 
 
 def all_keys(namespace: str) -> str:

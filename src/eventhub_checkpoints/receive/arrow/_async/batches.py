@@ -9,6 +9,7 @@ import pyarrow as pa
 from azure.eventhub.aio import CheckpointStore
 
 from eventhub_checkpoints._shared._async.client_check import ClosingContext, IterationGuard
+from eventhub_checkpoints._shared.arguments import with_checked_arguments
 from eventhub_checkpoints.aio.registry import open_store
 from eventhub_checkpoints.errors import ConfigurationError, StaleCheckpointError, StoreError
 from eventhub_checkpoints.receive.address import Address
@@ -29,6 +30,7 @@ from eventhub_checkpoints.stores._async.abilities import ListsScopes
 log = logging.getLogger(__name__)
 
 
+@with_checked_arguments
 def read_batches(
     hub: str | Address,
     scope: Scope | None = None,

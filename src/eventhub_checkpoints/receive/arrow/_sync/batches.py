@@ -10,6 +10,7 @@ import pyarrow as pa
 from azure.eventhub import CheckpointStore
 
 from eventhub_checkpoints._shared._sync.client_check import ClosingContext, IterationGuard
+from eventhub_checkpoints._shared.arguments import with_checked_arguments
 from eventhub_checkpoints.errors import ConfigurationError, StaleCheckpointError, StoreError
 from eventhub_checkpoints.receive.address import Address
 from eventhub_checkpoints.receive.arrow import plan
@@ -30,6 +31,7 @@ from eventhub_checkpoints.stores._sync.abilities import ListsScopes
 log = logging.getLogger(__name__)
 
 
+@with_checked_arguments
 def read_batches(
     hub: str | Address,
     scope: Scope | None = None,

@@ -104,7 +104,7 @@ class BlobCheckpointStore(FullCheckpointStore):
             limit = settings.get("max_concurrency", OTHERS_POOL)
             settings["max_concurrency"] = min(limit, OTHERS_POOL)
         super().__init__(**settings)
-        self._name_case = protocol.checked_name_case(name_case)
+        self.name_case = protocol.checked_name_case(name_case)
         self.creates = create_container
         self._ready_client = container_client
         self._owned: list[Any] = []
@@ -213,7 +213,7 @@ class BlobCheckpointStore(FullCheckpointStore):
         self._requests.reset()
 
     def identity(self, scope: Scope) -> Scope:
-        return scope.folded if self._name_case == "lower" else scope
+        return scope.folded if self.name_case == "lower" else scope
 
     def map_error(self, error: Exception) -> CheckpointStoreError:
         return errors.mapped(error, protocol.described(self._requests.address))
@@ -264,7 +264,7 @@ class BlobCheckpointStore(FullCheckpointStore):
         return Conflict(protocol.checkpoint_row(checkpoint.scope, checkpoint.partition_id, blob))
 
     def _name(self, scope: Scope, kind: Kind, partition_id: str) -> str:
-        return protocol.blob_name(scope, kind, partition_id, self._name_case)
+        return protocol.blob_name(scope, kind, partition_id, self.name_case)
 
     def _read_all(
         self,
@@ -273,7 +273,7 @@ class BlobCheckpointStore(FullCheckpointStore):
         read: Callable[[Scope, str, Blob], Row],
         name_case: protocol.NameCase | None = None,
     ) -> Listing[Row]:
-        start = protocol.prefix(scope, kind, name_case or self._name_case)
+        start = protocol.prefix(scope, kind, name_case or self.name_case)
         blobs, server_now = self._requests.list_blobs(start)
         return protocol.listing(blobs, start, server_now, partial(read, scope))
 
@@ -301,7 +301,7 @@ class BlobCheckpointStore(FullCheckpointStore):
     def read_settings(self) -> Mapping[str, bool | None]:
         from eventhub_checkpoints.stores.blob._sync import driver
 
-        probe = protocol.blob_name(PROBE, "checkpoint", PROBE_PARTITION, self._name_case)
+        probe = protocol.blob_name(PROBE, "checkpoint", PROBE_PARTITION, self.name_case)
         if self._ready_client is not None:
             return driver.settings_of(self._ready_client, None, probe)
         return driver.read_settings(self._connect, self._arguments, probe)
@@ -326,7 +326,7 @@ class BlobCheckpointStore(FullCheckpointStore):
             if partition_id is None:
                 names += self._row_names(scope, kind)
             else:
-                names.append(protocol.blob_name(scope, kind, partition_id, self._name_case))
+                names.append(protocol.blob_name(scope, kind, partition_id, self.name_case))
         return sum(self._ask_each(self._requests.delete, names))
 
     def _holds_rows(self, scope: Scope) -> bool:
@@ -334,7 +334,7 @@ class BlobCheckpointStore(FullCheckpointStore):
         return bool(owned or self._row_names(scope, "checkpoint"))
 
     def _row_names(self, scope: Scope, kind: Kind) -> list[str]:
-        start = protocol.prefix(scope, kind, self._name_case)
+        start = protocol.prefix(scope, kind, self.name_case)
         blobs, _ = self._requests.list_blobs(start)
         return [
             str(blob.name)

@@ -334,7 +334,8 @@ class CassandraCheckpointStore(FullCheckpointStore):
     async def read_scopes(self) -> Sequence[Scope]:
         scopes: set[Scope] = set()
         for text in self._statements.scopes:
-            scopes |= {Scope(**row) for row in await self._requests.scan(text)}
+            rows = await self._requests.scan(text)
+            scopes |= {Scope._make(row[name] for name in Scope._fields) for row in rows}
         return list(scopes)
 
     async def delete_rows(self, scope: Scope, partition_id: str | None) -> int:

@@ -329,7 +329,8 @@ class CassandraCheckpointStore(FullCheckpointStore):
     def read_scopes(self) -> Sequence[Scope]:
         scopes: set[Scope] = set()
         for text in self._statements.scopes:
-            scopes |= {Scope(**row) for row in self._requests.scan(text)}
+            rows = self._requests.scan(text)
+            scopes |= {Scope._make(row[name] for name in Scope._fields) for row in rows}
         return list(scopes)
 
     def delete_rows(self, scope: Scope, partition_id: str | None) -> int:

@@ -216,7 +216,7 @@ class SqlDatabase:
         if statement is sql.renew_batch and result.rowcount == len(rows):
             etags = {row["new_etag"] for row in rows}  # every row matched
         else:
-            for scope in {Scope(*(row[name] for name in tables.NAMES)) for row in rows}:
+            for scope in {Scope._make(row[name] for name in tables.NAMES) for row in rows}:
                 values = statements.scope_values(scope)
                 etags |= {row[0] for row in await self.rows(connection, sql.etags, values)}
         if self._dialect.batch_savepoint:

@@ -178,7 +178,7 @@ class SqlCheckpointStore(WritesInTransaction, KeepsHistory, FullCheckpointStore)
         return Conflict(statements.checkpoint_of(checkpoint.scope, rows[0]) if rows else None)
 
     async def read_scopes(self) -> Sequence[Scope]:
-        return [Scope(*row) for row in await self._rows(self._sql.scopes, {})]
+        return [Scope._make(row) for row in await self._rows(self._sql.scopes, {})]
 
     async def delete_rows(self, scope: Scope, partition_id: str | None) -> int:
         if partition_id is None:

@@ -177,7 +177,7 @@ class SqlCheckpointStore(WritesInTransaction, KeepsHistory, FullCheckpointStore)
         return Conflict(statements.checkpoint_of(checkpoint.scope, rows[0]) if rows else None)
 
     def read_scopes(self) -> Sequence[Scope]:
-        return [Scope(*row) for row in self._rows(self._sql.scopes, {})]
+        return [Scope._make(row) for row in self._rows(self._sql.scopes, {})]
 
     def delete_rows(self, scope: Scope, partition_id: str | None) -> int:
         if partition_id is None:

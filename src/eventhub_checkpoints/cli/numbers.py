@@ -1,0 +1,36 @@
+"""Options that are a whole number."""
+
+import re
+from typing import Any
+
+import typer
+
+from eventhub_checkpoints._shared.secrets import quoted
+from eventhub_checkpoints.records import MOST_INT64
+
+
+def number_option(
+    *names: str, least: int | None = None, most: int = MOST_INT64, **options: Any
+) -> Any:
+    """Return an option whose value is a whole number, written in digits.
+
+    Python itself also takes `1_0` for 10, and digits of other scripts.
+
+    Args:
+        names: of the option; by default, the name of the parameter.
+        least: the smallest number that is accepted; None: also negative ones.
+        most: the largest one.
+        options: other arguments of `typer.Option`.
+    """
+    lowest = -MOST_INT64 if least is None else least
+    expected = "a whole number" if least is None else f"a whole number from {least}"
+    if most != MOST_INT64:
+        expected += f" to {most}"
+
+    def parse(value: str | int) -> int:
+        text = str(value)
+        if not (re.fullmatch("[+-]?[0-9]{1,19}", text) and lowest <= int(text) <= most):
+            raise typer.BadParameter(f"it is {quoted(value)}; expected {expected}")
+        return int(text)
+
+    return typer.Option(*names, parser=parse, **{"metavar": "N", **options})
