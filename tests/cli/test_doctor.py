@@ -7,6 +7,7 @@ import asyncio
 import json
 import os
 import re
+import shlex
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -645,7 +646,7 @@ def test_findings_are_shown_with_the_command_that_mends_them(admitted) -> None:
     row_of_no_partition(patient)
     shown = patient.run().stdout
     assert "ERROR checkpoint_expired: 1 partition with events that expired" in shown
-    assert "  mend: ehcp reset --to-earliest --partitions 0 --execute" in shown
+    assert "  mend: ehcp reset --to-earliest --partitions 0" in shown
     assert "2 findings" in shown
 
 
@@ -663,8 +664,11 @@ def test_the_command_that_a_finding_names_mends_it(admitted, plant) -> None:
         for each in patient.report()["findings"]
         if each["code"] not in ("group_idle", "unowned")
     ]
-    result = CliRunner().invoke(app, finding["remedy"].split()[1:])
-    assert result.exit_code == 0, result.output
+    before = patient.rows()
+    for words in ([], ["--execute"]):
+        assert patient.rows() == before, "a remedy shows first what it would change"
+        result = CliRunner().invoke(app, [*shlex.split(finding["remedy"])[1:], *words])
+        assert result.exit_code == 0, result.output
     assert patient.codes() == {"group_idle"}
 
 
@@ -722,7 +726,7 @@ def test_fixes_are_a_dry_run_first_and_then_mend(admitted) -> None:
     assert patient.rows() == before
     report = patient.report("--fix", "--execute")
     changed = [fix["changed"] for fix in report["fixes"]]
-    assert changed[0] == "partition 7: 1 row deleted (checkpoint 1, owner '')"
+    assert changed[0] == "partition 7: rows deleted (checkpoint 1, owner '')"
     assert changed[1].startswith("partition 5: released (owner 'dead'")
     assert changed[2].startswith("partition 4: offset ")
     assert {finding["code"] for finding in report["findings"]} == {"unowned"}
@@ -732,6 +736,9 @@ def test_fixes_are_a_dry_run_first_and_then_mend(admitted) -> None:
     assert (number, isinstance(offset, str)) == (15, True)
     assert owners["5"] == ""
     assert "no fix applies" in patient.run("--fix").stdout
+    undone = CliRunner().invoke(app, ["undo", report["record"], "--force", "--execute"])
+    assert undone.exit_code == 0, undone.output
+    assert patient.rows()[1]["7"] == before[1]["7"], "a deletion has a record for undo"
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The sessions of docs/doctor.md print what the page shows, from the first to the last."""
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -62,4 +63,9 @@ def test_every_session_prints_what_the_page_shows(namespace: str) -> None:
         result = CliRunner().invoke(app, command.removeprefix("$ ehcp ").split())
         printed = result.output.replace(namespace, "ns.servicebus.windows.net")
         # Lines are wrapped at another place where the name of the namespace is longer.
-        assert printed.split() == shown.split(), session.place
+        assert words(printed) == words(shown), session.place
+
+
+def words(text: str) -> list[str]:
+    """Return the words of an output, without the names of records, which have a time."""
+    return re.sub(r"\S+\.json", "RECORD", text).split()

@@ -1,6 +1,8 @@
 """Findings from snapshots that servers of tests do not show, and the reader on stores of others."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,6 +10,7 @@ from azure.eventhub import CheckpointStore
 from azure.eventhub.extensions.checkpointstoreblob import BlobCheckpointStore
 
 from eventhub_checkpoints import MemoryCheckpointStore
+from eventhub_checkpoints.cli.records import RecordFiles
 from eventhub_checkpoints.errors import (
     ConfigurationError,
     HubUnavailableError,
@@ -29,9 +32,11 @@ from eventhub_checkpoints.operations.doctor import status
 from eventhub_checkpoints.operations.doctor.fixes import Action, Fix, carry_out, mended
 from eventhub_checkpoints.operations.doctor.requests import cost
 from eventhub_checkpoints.operations.groups import Group, Owner
+from eventhub_checkpoints.operations.recorded_change import Command
 from eventhub_checkpoints.receive import HubAddress, PartitionProperties
 from eventhub_checkpoints.records import Ownership, Scope
 from eventhub_checkpoints.stores.hook_results import Examination, Listing, ScopeRows
+from waiting import LIMIT
 
 SCOPE = Scope("ns.servicebus.windows.net", "orders", "$Default")
 
@@ -204,16 +209,38 @@ def address_of(hub: LocalHub) -> HubAddress:
     return HubAddress.from_connection_string(hub.connection_string("orders"))
 
 
-def begin(store: Any, scope: Scope, number: int = 3) -> None:
+def begin(store: Any, hub: LocalHub, number: int = 3) -> None:
+    scope = address_of(hub).scope()
     for partition_id in ("0", "1"):
         row = {**scope.as_dict(), "partition_id": partition_id}
-        store.update_checkpoint({**row, "sequence_number": number, "offset": str(number)})
+        # All events are equally long.
+        last = hub.partition_properties("orders", partition_id).last_offset
+        offset = str(int(last) // 19 * number)
+        store.update_checkpoint({**row, "sequence_number": number, "offset": offset})
         assert store.claim_ownership([{**row, "owner_id": f"owner of {partition_id}"}])
 
 
-def test_a_store_of_another_package_is_examined_as_far_as_it_shows(hub) -> None:
+@pytest.fixture
+def mending(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Command]:
+    """Returns a command that mends a group of a store, and records what it deletes."""
+    monkeypatch.setenv("EHCP_STATE_DIR", str(tmp_path))
+
+    def command(store: Any) -> Command:
+        return Command(
+            name="doctor --fix",
+            store=store,
+            store_name="store",
+            journal=RecordFiles(),
+            executes=True,
+            timeout=LIMIT,
+        )
+
+    return command
+
+
+def test_a_store_of_another_package_is_examined_as_far_as_it_shows(hub, mending) -> None:
     store, address = FourMethods(), address_of(hub)
-    begin(store, address.scope())
+    begin(store, hub)
     snapshot = examine_group(store, address)
     assert findings(snapshot) == []
     assert any("FourMethods does not show them" in sentence for sentence in snapshot.unchecked)
@@ -221,30 +248,33 @@ def test_a_store_of_another_package_is_examined_as_far_as_it_shows(hub) -> None:
     elsewhere = {**address.scope().as_dict(), "partition_id": "9", "offset": "1"}
     store.update_checkpoint({**elsewhere, "sequence_number": 1})
     snapshot = examine_group(store, address)
-    [(fix, changed)] = mended(store, address, snapshot)
+    [(fix, changed)], deleted = mended(mending(store), address, snapshot)
     assert fix.action is Action.DELETE
     assert "nothing changed: FourMethods cannot delete rows" in changed
+    assert deleted is None
 
 
 def test_the_official_blob_store_is_examined_too(hub, blob_container) -> None:
     text, name = blob_container.connection_string, blob_container.name
     with BlobCheckpointStore.from_connection_string(text, name) as store:
-        begin(store, address_of(hub).scope())
+        begin(store, hub)
         snapshot = examine_group(store, address_of(hub))
     assert findings(snapshot) == []
     assert snapshot.backend == "blob"
 
 
-def test_a_fix_does_not_touch_what_a_consumer_has_claimed_meanwhile(hub) -> None:
+def test_a_fix_does_not_touch_what_a_consumer_has_claimed_meanwhile(hub, mending) -> None:
     store, address = MemoryCheckpointStore(), address_of(hub)
     scope = address.scope()
-    begin(store, scope)
+    begin(store, hub)
     snapshot = examine_group(store, address, Limits(expires_after=1e-9))
     fixes = planned(snapshot)
     assert [fix.action for fix in fixes] == [Action.RELEASE, Action.RELEASE]
     [row] = [row for row in store.list_ownership(*scope) if row["partition_id"] == "0"]
     assert store.claim_ownership([{**row, "owner_id": "a newcomer"}])
-    changes = [changed for _, changed in mended(store, address, snapshot)]
+    done, deleted = mended(mending(store), address, snapshot)
+    changes = [changed for _, changed in done]
+    assert deleted is None
     assert changes[0] == "partition 0: nothing released, another consumer has claimed it"
     assert changes[1].startswith("partition 1: released")
     owners = {row["partition_id"]: row["owner_id"] for row in store.list_ownership(*scope)}

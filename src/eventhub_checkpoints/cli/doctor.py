@@ -7,6 +7,7 @@ import typer
 from rich.markup import escape
 
 from eventhub_checkpoints._shared.texts import counted
+from eventhub_checkpoints.cli.change import command_on, print_outcome, reporting
 from eventhub_checkpoints.cli.durations import duration_option
 from eventhub_checkpoints.cli.output import COLOURS, Json, console, print_json, working
 from eventhub_checkpoints.cli.target import Target, on_target, or_unknown
@@ -58,24 +59,30 @@ def doctor(
     if measure and checkpoints_per_second is not None:
         raise ConfigurationError("--measure and --checkpoints-per-second: pass one of them")
     limits = Limits(balancing_interval, target.expires_after, price, budget)
-    with target.open_store() as store, working("examining"):
-        diagnosis = diagnose(
-            store,
-            target.address,
-            limits,
-            fixes=fix,
-            executes=execute,
-            writes=not no_write,
-            checkpoint_rate=checkpoints_per_second,
-            measure=measure,
-            timeout=target.timeout,
-        )
-    if as_json:
-        print_json(report(diagnosis))
-    else:
-        if fix:
-            print_fixes(diagnosis, executed=execute)
-        print_findings(diagnosis)
+    with reporting(target, executes=execute) as changes:
+        with target.open_store() as store, working("examining"):
+            diagnosis = diagnose(
+                store,
+                target.address,
+                limits,
+                fixes=fix,
+                command=command_on(target, store, "doctor --fix", changes, execute=True)
+                if execute
+                else None,
+                writes=not no_write,
+                checkpoint_rate=checkpoints_per_second,
+                measure=measure,
+                timeout=target.timeout,
+                target=target.named("store", "hub", "group"),
+            )
+        if as_json:
+            print_json(report(diagnosis))
+        else:
+            if fix:
+                print_fixes(diagnosis, executed=execute)
+            if diagnosis.deleted:
+                print_outcome(target, diagnosis.deleted)
+            print_findings(diagnosis)
     raise typer.Exit(status(diagnosis.findings))
 
 
@@ -88,6 +95,7 @@ def report(diagnosis: Diagnosis) -> dict[str, Any]:
         "findings": [asdict(each) for each in defects],
         "unchecked": list(snapshot.unchecked),
         "cost": None if estimate is None else asdict(estimate),
+        "record": diagnosis.deleted and str(diagnosis.deleted.record.path),
         "fixes": [{**asdict(fix), "changed": changed} for fix, changed in diagnosis.fixes],
     }
 

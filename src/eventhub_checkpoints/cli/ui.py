@@ -5,6 +5,7 @@ import logging
 import signal
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -121,6 +122,11 @@ def polled_pages(
         target = of_target[group.scope.folded]
         return command_on(target, group.store, name, Report(target), execute=True)
 
+    def target_of(group: PolledGroup) -> str:
+        target = of_target[group.scope.folded]
+        named = replace(target, group=group.scope.consumer_group)
+        return named.named("store", "hub", "group")
+
     monitor = Monitor(polled, interval=interval, hold=interval * (SAMPLES - 1))
     return Pages(
         polled,
@@ -129,4 +135,5 @@ def polled_pages(
         htmx=script,
         others=others,
         command=command if allow_writes else None,
+        target_of=target_of,
     )

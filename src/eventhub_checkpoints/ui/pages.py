@@ -63,6 +63,7 @@ class Pages:
         interval: seconds between two polls, and between two refreshes of a page.
         others: groups of the store whose hub is not known; only their names are shown.
         command: returns the command of a change; None if the pages only read.
+        target_of: returns the options that name a group in the commands of remedies.
         htmx: the script.
     """
 
@@ -75,11 +76,13 @@ class Pages:
         htmx: Path,
         others: Sequence[Scope] = (),
         command: Recorded | None = None,
+        target_of: Callable[[PolledGroup], str] = lambda group: "",
     ) -> None:
         self._polled = {each.scope.folded: each for each in groups}
         self._boards = Boards(monitor)
         self._others = others
         self._command = command
+        self._target_of = target_of
         self._htmx = htmx
         self._readings = Readings()
         self._tokens = Tokens()
@@ -207,7 +210,13 @@ class Pages:
         diagnosis, error = None, ""
         if is_complete(request):
             examine = partial(
-                diagnose, polled.store, polled.hub, limits, writes=False, timeout=polled.timeout
+                diagnose,
+                polled.store,
+                polled.hub,
+                limits,
+                writes=False,
+                timeout=polled.timeout,
+                target=self._target_of(polled),
             )
             diagnosis, error = await self._read(examine)
         return self._page(

@@ -7,6 +7,7 @@ from eventhub_checkpoints._shared.offset_words import Meaning, is_taken, meaning
 from eventhub_checkpoints._shared.start_position import is_of_another_form, refused_by_hub
 from eventhub_checkpoints._shared.texts import partitions, some
 from eventhub_checkpoints.operations.doctor.finding import (
+    TARGET,
     Finding,
     GroupSnapshot,
     Limits,
@@ -97,7 +98,7 @@ def positions(snapshot: GroupSnapshot, _limits: Limits) -> Iterator[Finding]:
             each.code,
             Severity.ERROR,
             f"{partitions(ids)} {each.evidence}: {named}",
-            f"ehcp {each.verb} --partitions {','.join(ids)} --execute",
+            f"ehcp {each.verb} --partitions {','.join(ids)}{TARGET}",
             ids,
         )
 
@@ -198,7 +199,7 @@ def no_such_partition(snapshot: GroupSnapshot, _limits: Limits) -> Iterator[Find
     missing = in_order(set(snapshot.group.partition_ids) - snapshot.properties.keys())
     if not missing:
         return
-    severity, remedy = Severity.WARNING, "ehcp doctor --fix --execute deletes their rows"
+    severity, remedy = Severity.WARNING, f"ehcp doctor --fix{TARGET} deletes their rows"
     if snapshot.group.has_live_owner(missing):
         severity = Severity.ERROR
         remedy = "stop their consumers: they read another hub with this store"
@@ -227,7 +228,7 @@ def incomplete_records(snapshot: GroupSnapshot, _limits: Limits) -> Iterator[Fin
                 if elsewhere
                 else ""
             ),
-            "ehcp doctor --fix --execute adds it where nobody is consuming; the next checkpoint "
+            f"ehcp doctor --fix{TARGET} adds it where nobody is consuming; the next checkpoint "
             "of a consumer has one",
             no_offset,
         )
@@ -238,7 +239,8 @@ def incomplete_records(snapshot: GroupSnapshot, _limits: Limits) -> Iterator[Fin
             Severity.WARNING,
             f"{partitions(no_number)} with a checkpoint without a sequence number, by which KEDA "
             f"fails and lag is unknown: {some(no_number)}",
-            "let a consumer store a checkpoint; ehcp peek PARTITION shows where it would go on",
+            f"let a consumer store a checkpoint; ehcp peek {no_number[0]}{TARGET} shows where it "
+            "would go on",
             no_number,
         )
 

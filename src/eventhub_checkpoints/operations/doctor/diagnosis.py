@@ -1,16 +1,17 @@
 """Diagnosis of a consumer group: what was read, what is wrong, and what was mended."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from azure.eventhub import CheckpointStore
 
 from eventhub_checkpoints.operations.doctor import findings
 from eventhub_checkpoints.operations.doctor.examination import examine_group
-from eventhub_checkpoints.operations.doctor.finding import Finding, GroupSnapshot, Limits
+from eventhub_checkpoints.operations.doctor.finding import TARGET, Finding, GroupSnapshot, Limits
 from eventhub_checkpoints.operations.doctor.fixes import Fix, mended, planned
 from eventhub_checkpoints.operations.doctor.requests import Cost, cost
+from eventhub_checkpoints.operations.recorded_change import Command, Outcome
 from eventhub_checkpoints.receive.amqp.address import HubAddress
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT
 
@@ -25,12 +26,14 @@ class Diagnosis:
         cost: of its requests; None if it is not known.
         fixes: fixes in the order of their execution, each with what was changed, or why nothing
             was; None where they are only planned.
+        deleted: what was deleted, for `ehcp undo`; None if nothing was.
     """
 
     snapshot: GroupSnapshot
     findings: Sequence[Finding]
     cost: Cost | None
     fixes: Sequence[tuple[Fix, str | None]] = ()
+    deleted: Outcome | None = None
 
 
 def diagnose(
@@ -39,11 +42,12 @@ def diagnose(
     limits: Limits | None = None,
     *,
     fixes: bool = False,
-    executes: bool = False,
+    command: Command | None = None,
     writes: bool = True,
     checkpoint_rate: float | None = None,
     measure: float = 0.0,
     timeout: float = OPERATION_TIMEOUT,
+    target: str = "",
 ) -> Diagnosis:
     """Examine a group and judge it; if it is to be mended, before that.
 
@@ -52,11 +56,12 @@ def diagnose(
         hub: the hub; its consumer group is the one to examine.
         limits: settings of the consumers.
         fixes: plan what can be mended without a decision.
-        executes: with `fixes`, carry that out, and examine the group again.
+        command: with `fixes`, carries that out; the group is examined again then.
         writes: see `examine_group`, as for the others.
         checkpoint_rate: checkpoints per second of the group.
         measure: seconds for which the rate is measured.
         timeout: seconds for each query to the hub.
+        target: options that name store, hub and group in the commands of remedies.
     """
     limits = limits or Limits()
     examine = partial(
@@ -71,9 +76,15 @@ def diagnose(
     )
     snapshot = examine()
     done: list[tuple[Fix, str | None]] = []
-    if fixes and executes:
-        done += mended(store, hub, snapshot, timeout=timeout)
+    deleted = None
+    if fixes and command is not None:
+        carried_out, deleted = mended(command, hub, snapshot, timeout=timeout)
+        done += carried_out
         snapshot = examine()
     elif fixes:
         done += [(each, None) for each in planned(snapshot)]
-    return Diagnosis(snapshot, findings(snapshot, limits), cost(snapshot, limits), done)
+    found = [
+        replace(each, remedy=each.remedy.replace(TARGET, target))
+        for each in findings(snapshot, limits)
+    ]
+    return Diagnosis(snapshot, found, cost(snapshot, limits), done, deleted)

@@ -37,6 +37,10 @@ class Severity(StrEnum):
         return {Severity.WARNING: 1, Severity.ERROR: 2, Severity.UNKNOWN: 3}[self]
 
 
+TARGET = "{target}"
+"""Stands in a rule's remedy for the options that name store, hub and group of a command."""
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """Defect of a consumer group, its store or its hub.
@@ -44,7 +48,7 @@ class Finding:
     Attributes:
         code: identifies the rule; stable.
         evidence: what was seen, in one sentence.
-        remedy: the command or the change that mends it.
+        remedy: the command or the change that mends it. A command shows first what it would change.
         partition_ids: partitions that it is about, in numeric order; empty if it is about all.
     """
 

@@ -6,14 +6,13 @@ from enum import StrEnum
 
 from azure.eventhub import CheckpointStore
 
-from eventhub_checkpoints._shared.texts import counted
-from eventhub_checkpoints.abilities import Deletes
 from eventhub_checkpoints.errors import CheckpointStoreError, ConfigurationError
 from eventhub_checkpoints.operations.doctor.checkpoints import needs_offset
 from eventhub_checkpoints.operations.doctor.finding import GroupSnapshot
 from eventhub_checkpoints.operations.groups import in_order, release
 from eventhub_checkpoints.operations.peek import read_events, through_some_group
 from eventhub_checkpoints.operations.positions import Position
+from eventhub_checkpoints.operations.recorded_change import Command, Outcome, changing
 from eventhub_checkpoints.receive.amqp.address import HubAddress
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT, OffsetRange
 
@@ -96,10 +95,9 @@ def carry_out(
     through: str | None = None,
     timeout: float = OPERATION_TIMEOUT,
 ) -> str:
-    """Carry out a fix; return what was changed, in one sentence.
+    """Carry out a fix other than a deletion; return what was changed, in one sentence.
 
-    A release and an added offset are conditional on the row that was read, so that a consumer that
-    came in the meantime wins.
+    It is conditional on the row that was read, so that a consumer that came in the meantime wins.
 
     Args:
         store: the store that the snapshot was read from.
@@ -110,19 +108,10 @@ def carry_out(
         timeout: seconds for reading an event.
 
     Raises:
-        ConfigurationError: the store cannot delete.
         CheckpointStoreError: the store or the hub failed; nothing was changed.
     """
     assert snapshot.group is not None, "a fix is planned for the rows of a group"
     id_, scope, group = fix.partition_id, snapshot.scope, snapshot.group
-    if fix.action is Action.DELETE:
-        if not isinstance(store, Deletes):
-            raise ConfigurationError(
-                f"{type(store).__name__} cannot delete rows: it does not have the ability Deletes; "
-                f"delete those of partition {id_} by hand"
-            )
-        count = store.delete_partition(*scope, id_)
-        return f"partition {id_}: {counted(count, 'row')} deleted ({fix.before})"
     if fix.action is Action.RELEASE:
         if not release(store, [group.ownerships[id_].row]):
             return f"partition {id_}: nothing released, another consumer has claimed it"
@@ -138,17 +127,44 @@ def carry_out(
 
 
 def mended(
-    store: CheckpointStore,
+    command: Command,
     hub: HubAddress,
     snapshot: GroupSnapshot,
     *,
     through: str | None = None,
     timeout: float = OPERATION_TIMEOUT,
-) -> Iterator[tuple[Fix, str]]:
-    """Carry out all planned fixes; yield each with what was changed, or why nothing was."""
-    for fix in planned(snapshot):
+) -> tuple[list[tuple[Fix, str]], Outcome | None]:
+    """Carry out all planned fixes.
+
+    Args:
+        command: records the deletions.
+        hub: the hub and the group.
+        snapshot: what the fixes are planned by.
+        through: consumer group to read an event through; see `peek`.
+        timeout: seconds for reading an event.
+
+    Returns:
+        Each fix with what was changed, or why nothing was; and what was deleted, None if nothing
+        was.
+    """
+    fixes = planned(snapshot)
+    ids = [fix.partition_id for fix in fixes if fix.action is Action.DELETE]
+    outcome, refusal = None, ""
+    try:
+        if ids:
+            with changing(command, snapshot.scope) as change:
+                outcome = change.store(dict.fromkeys(ids))
+    except ConfigurationError as error:
+        refusal = f"nothing changed: {error}"
+    done: list[tuple[Fix, str]] = []
+    for fix in fixes:
+        if fix.action is Action.DELETE:
+            what = refusal or f"rows deleted ({fix.before})"
+            done.append((fix, f"partition {fix.partition_id}: {what}"))
+            continue
         try:
-            changed = carry_out(store, hub, snapshot, fix, through=through, timeout=timeout)
+            changed = carry_out(command.store, hub, snapshot, fix, through=through, timeout=timeout)
         except CheckpointStoreError as error:
             changed = f"partition {fix.partition_id}: nothing changed: {error}"
-        yield fix, changed
+        done.append((fix, changed))
+    return done, outcome

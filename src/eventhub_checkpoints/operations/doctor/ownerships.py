@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from eventhub_checkpoints._shared.texts import partitions, some
 from eventhub_checkpoints.operations.doctor.finding import (
+    TARGET,
     Finding,
     GroupSnapshot,
     Limits,
@@ -70,7 +71,7 @@ def owners(snapshot: GroupSnapshot, limits: Limits) -> Iterator[Finding]:
             "dead_owner",
             Severity.WARNING,
             f"{partitions(dead)} owned by consumers that no longer renew: {named}",
-            "ehcp delete --owners --execute",
+            f"ehcp delete --owners{TARGET}",
             dead,
         )
     expected = in_order(snapshot.properties) if snapshot.properties else group.partition_ids
