@@ -100,6 +100,12 @@ def test_the_base_class_has_one_private_name_and_the_public_ones_of_the_tutorial
     assert names - mangled == {*OWN, *HOOKS, "rows", "twin"}
 
 
+def test_the_api_page_lists_every_hook() -> None:
+    _, _, entry = (PAGE.parent / "api.md").read_text().partition(".base.BaseCheckpointStore\n")
+    listed = re.findall(r"        - (\w+)", entry.partition("\n:::")[0])
+    assert set(HOOKS) <= {*listed}
+
+
 @pytest.mark.parametrize("kind", BASES)
 def test_a_store_that_redefines_what_is_no_hook_is_refused(kind: type) -> None:
     for name in OWN:
