@@ -93,8 +93,8 @@ def test_a_store_whose_claims_other_processes_do_not_see_is_refused_by_name(
     assert MUTANTS[kind] == tuple(one.name for one in RACES)
     report = Report("it", [*others, *raced(partial(kind, kind.rows_class())).outcomes])
     assert report.certificate is Certificate.NOT_CERTIFIED
-    names, totals = ", ".join(MUTANTS[kind]), f"{len(others)} passed, {len(RACES)} FAILED"
-    assert f"checks failed: {names}; {totals}, in " in last_line(report)
+    names, totals = ", ".join(MUTANTS[kind][:3]), f"{len(others)} passed, {len(RACES)} FAILED"
+    assert f"checks failed: {names}, ...; {totals}, in " in last_line(report)
     assert "were won by more than one process" in report.text()
 
 
