@@ -16,7 +16,7 @@ from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TextIO, Unpack
+from typing import Any, Unpack
 from urllib.parse import quote
 
 from azure.eventhub import EventData, EventHubConsumerClient, PartitionContext
@@ -85,7 +85,10 @@ class JsonCheckpointStore(BaseCheckpointStore):
         path = self._folder(record.scope, kind) / (quote(record.partition_id, safe="") + ".json")
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.with_suffix(".lock").open("w") as lock:
-            while not try_lock(lock):
+            while True:
+                with suppress(BlockingIOError):
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
                 if not seconds_left():
                     raise TimeoutError(f"{path} is locked by another process")
                 time.sleep(0.01)
@@ -101,14 +104,6 @@ def save(path: Path, record: Ownership | Checkpoint, fields: list[str]) -> None:
     unfinished = path.with_suffix(".new")
     unfinished.write_text(text)
     unfinished.replace(path)
-
-
-def try_lock(file: TextIO) -> bool:
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def main() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from mutants_of_limits import DAWDLING, OVERDUE, SLOW, three_times
+from mutants_of_limits import DAWDLING, OVERDUE, OWN_LIMIT, SLOW, three_times
 
 from eventhub_checkpoints._shared.settings import Settings
 from eventhub_checkpoints.aio.memory import MemoryCheckpointStore
@@ -130,6 +130,16 @@ class IsDeafToItsCancellation(AioSound):
                 return task.result()
 
             return await super().call(deaf, *args, **options)
+
+
+@mutant("calls_end_within_their_limits")
+class TakesFourTimesItsOwnLimits(IsDeafToItsCancellation):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs, operation_timeout=OWN_LIMIT, write_timeout=OWN_LIMIT)
+
+    async def read_ownerships(self, scope: Any) -> Any:
+        await asyncio.sleep(4 * OWN_LIMIT)
+        return await super().read_ownerships(scope)
 
 
 @mutant("a_hung_claim_spares_the_others")

@@ -26,6 +26,9 @@ SLOW, DAWDLING = 0.83 * BOUND, 2.83 * BOUND
 """Seconds after which a call is slow, and which a store may then dawdle away unnoticed, if what is
 allowed beside the limit is no share of it: 0.5 and 1.7 s with a limit of 0.6 s."""
 
+OWN_LIMIT = 0.2
+"""Seconds that a call of a store with limits of its own may take."""
+
 
 def three_times(settings: Settings) -> Settings:
     """Return settings with three times the limits."""
@@ -101,3 +104,27 @@ class GivesUpABatchForOneClaim(Sound):
 class IsImpatient(Sound):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs, operation_timeout=0.1, write_timeout=0.1)
+
+
+@mutant("calls_end_within_their_limits")
+class TakesFourTimesItsOwnLimits(Sound):
+    """Its hooks do not look at the time that is left."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs, operation_timeout=OWN_LIMIT, write_timeout=OWN_LIMIT)
+
+    def read_ownerships(self, scope: Any) -> Any:
+        threading.Event().wait(4 * OWN_LIMIT)
+        return super().read_ownerships(scope)
+
+    def read_checkpoints(self, scope: Any) -> Any:
+        threading.Event().wait(4 * OWN_LIMIT)
+        return super().read_checkpoints(scope)
+
+    def try_claim(self, proposal: Any) -> Any:
+        threading.Event().wait(4 * OWN_LIMIT)
+        return super().try_claim(proposal)
+
+    def write_checkpoint(self, checkpoint: Any, seen: Any) -> Any:
+        threading.Event().wait(4 * OWN_LIMIT)
+        return super().write_checkpoint(checkpoint, seen)

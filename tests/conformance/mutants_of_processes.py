@@ -68,6 +68,8 @@ class RowsLockedInMemory(FileRows):
 RACES = (
     "one_of_several_processes_wins",
     "racing_processes_keep_the_highest_checkpoint",
+    "a_paused_claim_has_one_winner",
+    "a_paused_checkpoint_has_one_winner",
 )
 
 

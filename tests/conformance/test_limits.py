@@ -3,17 +3,22 @@
 `stores/backends/test_conformance.py` and `test_mutants.py` run them on the real clock, in `long`.
 """
 
+import re
 from functools import partial
 from typing import Any
 
 import pytest
 from aio_mutants import AIO_MUTANTS, AioSound, SilentRows
+from mutants_of_limits import TakesFourTimesItsOwnLimits
 
 from conformance_checks import LIMITS
 from eventhub_checkpoints.aio.memory import MemoryCheckpointStore
-from eventhub_checkpoints.conformance import CHECKS, Certifier, Check, Report, Verdict
+from eventhub_checkpoints.conformance import CHECKS, Certifier, Check, Report, Verdict, certify
+from eventhub_checkpoints.conformance.checks import bounds
 from eventhub_checkpoints.conformance.checks.bounds import ALLOWED, BATCH_LIMIT, BOUND
 from eventhub_checkpoints.conformance.faults import LONGEST_HANG
+from eventhub_checkpoints.conformance.harness import raising
+from eventhub_checkpoints.errors import StoreUnavailableError
 from eventhub_checkpoints.stores.memory.rows import MemoryRows
 from simulated_loop import SimulatedLoop
 
@@ -58,7 +63,7 @@ def test_every_check_of_g10_passes_a_memory_store_that_has_what_it_needs() -> No
     rows = MemoryRows()
     with Certifier(partial(MemoryCheckpointStore, rows), loop=SimulatedLoop()) as certifier:
         outcomes = [certifier.outcome(check) for check in checks]
-    assert len(outcomes) == 7
+    assert len(outcomes) == 8
     assert {each.verdict for each in outcomes} == {Verdict.PASSED}, Report("it", outcomes).text()
 
 
@@ -77,7 +82,26 @@ def test_a_store_that_takes_three_times_its_limit_is_refused_by_name_and_with_it
         .startswith("not certified: 1 of 1 checks failed: a_hung_batch_ends; 1 FAILED, in 9.0 s")
     )
     [failure] = report.failed
-    assert failure.reason == "the call took 9.0 s with a limit of 3 s"
+    assert failure.reason == "claim_ownership took 9.0 s, over its limit of 3 s"
+
+
+def test_an_aio_store_over_its_own_limits_is_refused_with_the_call_its_limit_and_its_time() -> None:
+    [kind] = [kind for kind in AIO_MUTANTS if kind.__name__ == "TakesFourTimesItsOwnLimits"]
+    [failure] = tried(kind, named("calls_end_within_their_limits")).failed
+    assert failure.reason == "list_ownership took 0.8 s, over its limit of 0.2 s"
+
+
+def test_so_is_a_sync_store() -> None:
+    rows = TakesFourTimesItsOwnLimits.rows_class()
+    checks = named("calls_end_within_their_limits")
+    [failure] = certify(partial(TakesFourTimesItsOwnLimits, rows), checks=checks).failed
+    assert re.fullmatch(r"list_ownership took \d+\.\d s, over its limit of 0\.2 s", failure.reason)
+
+
+def test_that_a_call_was_late_says_more_than_how_it_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounds, "ALLOWED", -1.0)
+    with pytest.raises(AssertionError, match=r"update_checkpoint took .* over its limit of 3 s"):
+        bounds.assert_ends_in_time("update_checkpoint", raising, StoreUnavailableError, list)
 
 
 def test_a_call_may_take_as_much_again_as_its_limit_and_a_hang_takes_longer() -> None:

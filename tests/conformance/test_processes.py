@@ -93,8 +93,8 @@ def test_a_store_whose_claims_other_processes_do_not_see_is_refused_by_name(
     assert MUTANTS[kind] == tuple(one.name for one in RACES)
     report = Report("it", [*others, *raced(partial(kind, kind.rows_class())).outcomes])
     assert report.certificate is Certificate.NOT_CERTIFIED
-    names, totals = ", ".join(MUTANTS[kind]), f"{len(others)} passed, {len(RACES)} FAILED"
-    assert f"checks failed: {names}; {totals}, in " in last_line(report)
+    names, totals = ", ".join(MUTANTS[kind][:3]), f"{len(others)} passed, {len(RACES)} FAILED"
+    assert f"checks failed: {names}, ...; {totals}, in " in last_line(report)
     assert "were won by more than one process" in report.text()
 
 
@@ -159,7 +159,7 @@ def test_a_process_that_fails_in_the_race_fails_the_check_and_the_next_race_has_
     kind: Any, reason: str, rows: FileRows
 ) -> None:
     report = raced(partial(kind, rows))
-    assert [one.verdict for one in report.outcomes] == [Verdict.FAILED, Verdict.PASSED]
+    assert [one.verdict for one in report.outcomes] == [Verdict.FAILED, *[Verdict.PASSED] * 3]
     assert report.outcomes[0].reason == reason
 
 

@@ -14,7 +14,7 @@ if no check failed and processes could race it, or within one process if it decl
 - `contract`: a check, and the accessors with which a store's author enables more checks. `checks`:
   all of them. `certify`: runs them. `report`: the result.
 - `harness`, `clients`: the arguments of a check. `faults`: failing hooks. `processes`: processes
-  that race.
+  that race. `pauses`: hooks that pause at any of their lines.
 """
 
 from eventhub_checkpoints.conformance.certify import (

@@ -39,6 +39,8 @@ PROCESSES = "processes"
 """Need of a check that races processes; without it a store is not certified."""
 ONE_PROCESS = "the store declares that it is for one process"
 """Reason why processes cannot race a store that has `for_one_process`."""
+NOT_ON_BASE = "the store is not on our base class"
+"""Reason why a check does not apply to a store without hooks."""
 
 
 class NotShown(unittest.SkipTest):

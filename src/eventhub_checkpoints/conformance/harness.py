@@ -13,7 +13,8 @@ from typing import Any, Self, TypeVar
 from eventhub_checkpoints.conformance.clients import Client, Loop
 from eventhub_checkpoints.conformance.contract import AccessorsArgument, NotShown, accessors_for
 from eventhub_checkpoints.conformance.faults import Faults
-from eventhub_checkpoints.conformance.processes import Racers, Racing
+from eventhub_checkpoints.conformance.pauses import HookCall
+from eventhub_checkpoints.conformance.processes import Call, Racers, Racing
 from eventhub_checkpoints.records import Scope
 
 Result = TypeVar("Result")
@@ -111,6 +112,11 @@ class Subject:
         """Run each function in a separate process, with a store object; return the results."""
         self.racers.start()
         return self.racers.race(racing, self.scope)
+
+    def call_during_pause(self, paused: Call, other: Call, seconds: float) -> list[HookCall]:
+        """Call a hook in one process, and during its pause a hook in another."""
+        self.racers.start()
+        return self.racers.call_during_pause(paused, other, self.scope, seconds)
 
     def at_once(self, *calls: Callable[[], Any]) -> list[Any]:
         """Make calls of the store, all at the same moment.

@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 
 from eventhub_checkpoints.conformance.clients import Client, Loop
 from eventhub_checkpoints.conformance.contract import NotRaced
+from eventhub_checkpoints.conformance.pauses import HookCall, Line, Pause, Tracer
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.records import Scope
 
@@ -27,6 +28,8 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 Racing = Callable[[Client, float], Result]
 """Part of one process in a race; takes its client and the time (`time.time()`) of the start."""
+Call = tuple[str, Sequence[Any], Line | None]
+"""Name of a hook, its arguments, and the line at which it pauses."""
 
 RACERS = 2
 START_SECONDS = 120.0
@@ -119,6 +122,31 @@ class Racers:
             self.stop()
             raise
 
+    def call_during_pause(
+        self, paused: Call, other: Call, scope: Scope, seconds: float
+    ) -> list[HookCall]:
+        """Call a hook in one process, and during its pause a hook in another; return both results.
+
+        The pause ends with the other call, or after `seconds`: the other may wait for the first.
+
+        Raises:
+            AssertionError: a process failed, exited, or took too long.
+        """
+        first, second = self._racers
+        end = time.monotonic() + RACE_SECONDS
+        try:
+            first[1].send((paused, scope, 0.0))
+            result = answer_of(first, end, RACE_SECONDS)
+            second[1].send((other, scope, 0.0))
+            if result is Pause.BEGUN:
+                second[1].poll(seconds)
+                first[1].send(None)
+                result = answer_of(first, end, RACE_SECONDS)
+            return [result, answer_of(second, end, RACE_SECONDS)]
+        except BaseException:
+            self.stop()
+            raise
+
     def stop(self) -> None:
         """Stop the processes; kill those that do not exit soon."""
         racers, self._racers = self._racers, []
@@ -169,6 +197,8 @@ def serve(pickled: bytes, pipe: Connection) -> None:
     threading.Thread(target=end_with_parent, daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent stops this process
     logging.basicConfig(handlers=[logging.NullHandler()])
+    tracer = Tracer(pipe)
+    tracer.install()
     with suppress(EOFError, OSError), Loop() as loop:
         try:
             client = Client(loop.finished(pickle.loads(pickled)()), Scope("-", "-", "-"), loop)
@@ -182,7 +212,9 @@ def serve(pickled: bytes, pipe: Connection) -> None:
                 part, scope, start = pipe.recv()
                 answer: tuple[str | None, Any]
                 try:
-                    answer = None, part(client.within(scope), start)
+                    racer = client.within(scope)
+                    is_call = isinstance(part, tuple)
+                    answer = None, tracer.call(racer, *part) if is_call else part(racer, start)
                 except Exception as error:
                     answer = in_one_line(error), None
                 pipe.send(answer)

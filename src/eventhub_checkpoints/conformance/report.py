@@ -77,7 +77,7 @@ class Report:
             for outcome in self.not_shown
             if contract.PROCESSES in outcome.check.needs
         }
-        return next(iter(reasons - {contract.ONE_PROCESS}), "")
+        return next(iter(reasons - {contract.ONE_PROCESS, contract.NOT_ON_BASE}), "")
 
     @property
     def why_not_certified(self) -> str:

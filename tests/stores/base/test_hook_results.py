@@ -1,5 +1,6 @@
 """A hook that returns something else than it has to, and a store with an attribute `store`."""
 
+import traceback
 from typing import Any
 
 import pytest
@@ -61,6 +62,34 @@ def test_an_answer_of_a_batch_that_is_something_else_is_named(make: Any) -> None
     client = make("try_claims", [None, None])
     with pytest.raises(StoreError, match="try_claims returned NoneType; expected Won or Lost"):
         client.claim_ownership([client.proposal(key, "me") for key in "01"])
+
+
+@pytest.mark.parametrize("variant", ["sync", "aio"])
+@pytest.mark.parametrize("result", [*RESULTS, OSError("gone")], ids=map(repr, [*RESULTS, OSError]))
+def test_an_error_that_is_not_mapped_to_one_of_this_package_is_shown_all_the_same(
+    variant: str, result: object, loop: Loop
+) -> None:
+    kind: Any = MemoryCheckpointStore if variant == "sync" else aio.MemoryCheckpointStore
+    failing: Any = type("Mine", (kind,), {"map_error": lambda self, error: result})()
+    driver_error = ValueError("no such index, password=secret1")
+
+    class Rows:
+        def ownerships(self, scope: Scope) -> object:
+            raise driver_error
+
+    failing.rows = Rows()
+    with pytest.raises(StoreError) as failure:
+        Client(failing, SCOPE, loop).list_ownership()
+    assert str(failure.value) == (
+        f"Mine.map_error returned {type(result).__name__}; expected CheckpointStoreError, "
+        "for ValueError: no such index, password=***"
+    )
+    assert failure.value.__cause__ is None, "it would show the secret"
+    assert "secret1" not in "".join(traceback.format_exception(failure.value))
+    driver_error.args = ("no such index",)
+    with pytest.raises(StoreError) as failure:
+        Client(failing, SCOPE, loop).list_ownership()
+    assert failure.value.__cause__ is driver_error
 
 
 def test_a_store_with_hooks_wraps_none_whatever_its_attribute_store_is() -> None:

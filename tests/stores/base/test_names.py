@@ -1,13 +1,18 @@
 """Names of the base class, as a custom store may and may not use them."""
 
+import inspect
 import re
+from abc import ABCMeta
+from collections.abc import Iterator
+from functools import cached_property, lru_cache, partial, partialmethod, wraps
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from eventhub_checkpoints import base
+from eventhub_checkpoints import abilities, base
 from eventhub_checkpoints.abilities import Deletes, KeepsHistory, ListsScopes, Replaces
+from eventhub_checkpoints.aio import abilities as aio_abilities
 from eventhub_checkpoints.aio import base as aio_base
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.memory import MemoryCheckpointStore
@@ -16,6 +21,10 @@ from eventhub_checkpoints.stores._sync.hooks import Hooks
 
 SCOPE = Scope("orders.servicebus.windows.net", "orders", "$Default")
 HOOKS = [name for name in vars(Hooks) if not name.startswith("_")]
+FLAGS = [name for name in HOOKS if isinstance(vars(Hooks)[name], bool)]
+BASES = [base.BaseCheckpointStore, aio_base.BaseCheckpointStore]
+ABILITIES = ["ListsScopes", "Deletes", "KeepsHistory", "WritesInTransaction"]
+"""Those that have hooks."""
 PAGE = Path(__file__).parents[3] / "docs" / "custom-store.md"
 SECTION = PAGE.read_text().partition("## Names")[2].partition("\n## ")[0]
 ROWS = [line.split("|")[1] for line in SECTION.splitlines() if line.startswith("| `")]
@@ -91,7 +100,13 @@ def test_the_base_class_has_one_private_name_and_the_public_ones_of_the_tutorial
     assert names - mangled == {*OWN, *HOOKS, "rows", "twin"}
 
 
-@pytest.mark.parametrize("kind", [base.BaseCheckpointStore, aio_base.BaseCheckpointStore])
+def test_the_api_page_lists_every_hook() -> None:
+    _, _, entry = (PAGE.parent / "api.md").read_text().partition(".base.BaseCheckpointStore\n")
+    listed = re.findall(r"        - (\w+)", entry.partition("\n:::")[0])
+    assert set(HOOKS) <= {*listed}
+
+
+@pytest.mark.parametrize("kind", BASES)
 def test_a_store_that_redefines_what_is_no_hook_is_refused(kind: type) -> None:
     for name in OWN:
         for value in (lambda self, row: row, 5, property(lambda self: 5)):
@@ -123,13 +138,146 @@ def test_the_methods_of_an_ability_are_the_stores_that_declare_it(ability: Any, 
         type("Mine", (ability, base.BaseCheckpointStore), {name: lambda self: 5})
 
 
-@pytest.mark.parametrize("kind", [base.BaseCheckpointStore, aio_base.BaseCheckpointStore])
-def test_a_helper_by_the_name_of_a_hook_is_refused(kind: type) -> None:
+def hooks_of(kind: type) -> Iterator[tuple[tuple[type, ...], str, Any]]:
+    """The bases of a store that has each hook, the hook's name, and the hook."""
     for name in HOOKS:
-        if not callable(getattr(kind, name)):
-            continue
-        with pytest.raises(ConfigurationError, match=f"Mine.{name} must take the arguments"):
-            type("Mine", (kind,), {name: lambda self, one, two, three: None})
+        if name not in FLAGS:
+            yield (kind,), name, getattr(kind, name)
+    module: Any = abilities if kind is BASES[0] else aio_abilities
+    for ability in (getattr(module, name) for name in ABILITIES):
+        for name in sorted(ability.__abstractmethods__):
+            yield (ability, kind), name, getattr(ability, name)
+
+
+def refusal(bases: tuple[type, ...], name: str, value: object) -> str:
+    """Why a class is refused that has something by a name, itself or from a mixin; `""`: it is not.
+
+    Both are refused with the same words.
+    """
+    said = set()
+    for mixins, members in ((), {name: value}), ((type("Mixin", (), {name: value}),), {}):
+        try:
+            type("Mine", (*mixins, *bases), members)
+            said.add("")
+        except ConfigurationError as error:
+            said.add(str(error))
+    [sentence] = said
+    return sentence
+
+
+def as_defined(hook: Any, is_async: bool, body: str = "return None") -> Any:
+    """A function with the arguments of a hook."""
+    names: dict[str, Any] = {}
+    arguments = ", ".join(inspect.signature(hook).parameters)
+    exec(f"{'async ' * is_async}def function({arguments}): {body}", names)
+    return names["function"]
+
+
+COROUTINES = (
+    "in a store of eventhub_checkpoints.aio.base, hooks that perform I/O are coroutine functions; "
+    "in one of eventhub_checkpoints.base, none are"
+)
+
+
+@pytest.mark.parametrize("kind", BASES)
+def test_a_helper_by_the_name_of_a_hook_is_refused(kind: type) -> None:
+    for bases, name, hook in hooks_of(kind):
+        said = refusal(bases, name, lambda self, one, two, three, four: None)
+        arguments = ", ".join(inspect.signature(hook).parameters)
+        assert said.startswith(f"Mine.{name} must take the arguments ({arguments}) of the hook")
+
+
+@pytest.mark.parametrize("kind", BASES)
+def test_a_hook_that_is_defined_for_the_other_variant_is_refused(kind: type) -> None:
+    for bases, name, hook in hooks_of(kind):
+        is_async = inspect.iscoroutinefunction(hook)
+        assert refusal(bases, name, as_defined(hook, is_async)) == ""
+        definition = "`async def`" if is_async else "`def`"
+        assert refusal(bases, name, as_defined(hook, not is_async)) == (
+            f"Mine.{name} must be defined with {definition}, or have another name: {COROUTINES}"
+        )
+
+
+@pytest.mark.parametrize("kind", BASES)
+def test_a_hook_that_yields_is_refused(kind: type) -> None:
+    for bases, name, hook in hooks_of(kind):
+        for is_async in (False, True):
+            assert refusal(bases, name, as_defined(hook, is_async, "yield None")) == (
+                f"Mine.{name} must return its result, not yield it, or have another name; "
+                "it is a generator function"
+            )
+
+
+@pytest.mark.parametrize("kind", BASES)
+def test_a_hook_that_is_no_method_is_refused(kind: type) -> None:
+    for bases, name, hook in hooks_of(kind):
+        function = as_defined(hook, inspect.iscoroutinefunction(hook))
+        for value in (
+            *(None, True, False, 5, "hook", type),
+            *(made(function) for made in (property, classmethod, staticmethod)),
+            *(made(function) for made in (cached_property, partial, partialmethod)),
+        ):
+            assert refusal(bases, name, value) == (
+                f"Mine.{name} must be a method, or have another name; "
+                f"its type is {type(value).__name__}"
+            )
+
+
+@pytest.mark.parametrize("kind", BASES)
+def test_a_flag_that_is_no_bool_is_refused(kind: type) -> None:
+    for name in FLAGS:
+        for value in (True, False):
+            assert refusal((kind,), name, value) == ""
+        for other in (None, 1, "yes", lambda self: True, property(lambda self: True)):
+            assert refusal((kind,), name, other) == (
+                f"Mine.{name} must be True or False, or have another name; "
+                f"its type is {type(other).__name__}"
+            )
+
+
+@pytest.mark.parametrize("kind", BASES)
+def test_a_hook_may_be_decorated(kind: type) -> None:
+    """A decorator may be a plain function around a coroutine function, if it says what it wraps."""
+    for bases, name, hook in hooks_of(kind):
+        function = as_defined(hook, inspect.iscoroutinefunction(hook))
+
+        @wraps(function)
+        def decorated(*args: Any, function: Any = function) -> Any:
+            return function(*args)
+
+        assert refusal(bases, name, decorated) == ""
+        assert refusal(bases, name, lru_cache(function)) == ""
+
+
+@pytest.mark.parametrize("kind", BASES)
+def test_what_abstract_classes_have_is_not_theirs_to_define(kind: type) -> None:
+    said = "Mine redefines _abc_impl of BaseCheckpointStore, but only hooks can be redefined"
+    assert refusal((kind,), "_abc_impl", lambda self: None).startswith(said)
+    mixin = ABCMeta("Mixin", (), {})
+    assert type("Mine", (mixin, kind), {}).__mro__[1] is mixin
+
+
+def test_a_subclass_of_a_custom_store_may_redefine_what_is_that_stores_own() -> None:
+    class Mine(MemoryCheckpointStore):
+        def helper(self) -> int:
+            return 5
+
+        def read_scopes(self) -> list[Scope]:
+            return []
+
+    class More(Mine):
+        def helper(self) -> int:
+            return 6
+
+        def read_scopes(self) -> list[Scope]:
+            return [SCOPE]
+
+        def delete_rows(self, scope: Scope, partition_id: str | None) -> int:
+            return 7
+
+    assert More().helper() == 6
+    assert More().delete_scope(*SCOPE) == 7
+    assert More().list_scopes() == [SCOPE]
 
 
 def test_an_own_attribute_by_the_name_of_one_of_the_base_class_is_refused() -> None:

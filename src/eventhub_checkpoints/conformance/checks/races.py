@@ -1,14 +1,19 @@
 """Checks of concurrent claims and checkpoints, of threads and of processes (G1, G3)."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, count, cycle
+from pathlib import Path
+from typing import Any
 
+from eventhub_checkpoints.base import ABSENT, Checkpoint, Proposal, Won, Written
 from eventhub_checkpoints.conformance.clients import Client, Row
-from eventhub_checkpoints.conformance.contract import PROCESSES, check
+from eventhub_checkpoints.conformance.contract import BASE, PROCESSES, check
 from eventhub_checkpoints.conformance.harness import Subject, race
+from eventhub_checkpoints.conformance.pauses import HookCall
 from eventhub_checkpoints.conformance.processes import RACERS, in_step
+from eventhub_checkpoints.records import fresh_etag
 
 THREADS = 8
 ROUNDS = ("0", "1", "2", "3")
@@ -19,6 +24,12 @@ LEAST, MOST = 8, 64
 STARTING_SECONDS = 1.5
 """Seconds in which races are started: the faster the store, the more races it takes to hit a race
 condition."""
+LEAST_PAUSE, MOST_PAUSE, CALLS_IN_A_PAUSE = 0.05, 1.0, 5
+"""A pause of a hook ends with the other call. If a lock keeps that from ending, the pause takes so
+many times as long as a call alone, within these limits in seconds.
+"""
+MOST_LINES = 64
+"""Number of lines at which a hook is paused; if it has more, some are left out."""
 Etags = Mapping[str, str | None]
 Claim = Callable[[str, Etags, Client, float], list[Row]]
 
@@ -165,3 +176,74 @@ def racing_processes_keep_the_highest_checkpoint(s: Subject) -> None:
         saved = {row["partition_id"]: row["sequence_number"] for row in s.client.list_checkpoints()}
         lower = [each for each in partition_ids if saved.get(each) != highest]
         assert not lower, f"of {len(partition_ids)} races, {len(lower)} did not keep the highest"
+
+
+def proposed(s: Subject, partition_id: str, number: int, seen: Any) -> tuple[str, Sequence[Any]]:
+    """Return a claim by racer `number` that has seen an etag, or none (None)."""
+    proposal = Proposal(s.scope, partition_id, f"owner-{number}", seen, fresh_etag())
+    return "try_claim", [proposal]
+
+
+def written(s: Subject, partition_id: str, number: int, seen: Any) -> tuple[str, Sequence[Any]]:
+    """Return a write by racer `number` that has seen a version, or none (None)."""
+    version = "" if s.client.store.makes_own_etags else fresh_etag()
+    record = Checkpoint(s.scope, partition_id, str(4711 + number), 10 + number, version)
+    return "write_checkpoint", [record, ABSENT if seen is None else seen]
+
+
+def token_of(answer: object) -> str | None:
+    """Return the etag or version of a row that a hook has stored; None if it stored none."""
+    if isinstance(answer, Won):
+        return answer.row.etag
+    return answer.version if isinstance(answer, Written) else None
+
+
+def assert_one_stores(
+    s: Subject, hook_call: Callable[[Subject, str, int, Any], tuple[str, Sequence[Any]]]
+) -> None:
+    """Pause a hook at each of its lines, and call it in another process meanwhile: one stores."""
+    partitions = map(str, count())
+
+    def stored(partition_id: str, seen: str | None) -> tuple[HookCall, str | None]:
+        """Call the hook alone."""
+        call = (*hook_call(s, partition_id, 0, seen), None)
+        alone, _ = s.call_during_pause(call, ("identity", [s.scope], None), 0.0)
+        return alone, token_of(alone.answer)
+
+    for has_row in (False, True):
+        partition_id = next(partitions)
+        alone, token = stored(partition_id, None)
+        if has_row:
+            alone, token = stored(partition_id, token)
+        assert token is not None, f"without a rival, {alone.answer!r} was returned"
+        seconds = min(max(LEAST_PAUSE, CALLS_IN_A_PAUSE * alone.seconds), MOST_PAUSE)
+        step = -(-len(alone.lines) // MOST_LINES)
+        for line in alone.lines[:: max(step, 1)]:
+            partition_id = next(partitions)
+            seen = stored(partition_id, None)[1] if has_row else None
+            paused = (*hook_call(s, partition_id, 0, seen), line)
+            other = (*hook_call(s, partition_id, 1, seen), None)
+            answers = [call.answer for call in s.call_during_pause(paused, other, seconds)]
+            winners = sum(token_of(answer) is not None for answer in answers)
+            name, where = paused[0], f"line {line[1]} of {Path(line[0]).name}"
+            assert winners <= 1, (
+                f"two processes that had seen the same row have both stored another by {name}: one "
+                f"was paused before {where} while the other called it"
+            )
+            has_failed = any(isinstance(answer, Exception) for answer in answers)
+            assert winners or has_failed, (
+                f"neither of two processes has stored a row by {name}: one was paused before "
+                f"{where} while the other called it"
+            )
+
+
+@check("G1", needs=(PROCESSES, BASE))
+def a_paused_claim_has_one_winner(s: Subject) -> None:
+    """Of two claims with the same etag, one wins, at whatever line of `try_claim` one pauses."""
+    assert_one_stores(s, proposed)
+
+
+@check("G3", needs=(PROCESSES, BASE))
+def a_paused_checkpoint_has_one_winner(s: Subject) -> None:
+    """Of two writes that have seen the same row, one is stored, wherever one of them pauses."""
+    assert_one_stores(s, written)

@@ -33,6 +33,7 @@ from eventhub_checkpoints.stores._async.engine import Engine
 from eventhub_checkpoints.stores._async.hooks import Hooks
 from eventhub_checkpoints.stores._async.ownership import proposed
 from eventhub_checkpoints.stores.hook_results import Examination, clock_skew
+from eventhub_checkpoints.stores.redefinition import refuse_redefined
 
 
 def keywords_of(kind: type) -> list[str]:
@@ -40,37 +41,6 @@ def keywords_of(kind: type) -> list[str]:
     parameters = inspect.signature(kind).parameters.values()
     own = [each.name for each in parameters if each.kind is not each.VAR_KEYWORD]
     return [*own, *StoreSettings.__annotations__]
-
-
-def refuse_redefined(kind: type) -> None:
-    """Refuse a store class that replaces more than hooks, or a hook by something else.
-
-    Raises:
-        ConfigurationError: it has a method or an attribute by a name of the base class or of an
-            ability, or a method by a hook's name that does not take the hook's arguments.
-    """
-    for owner in kind.__mro__:
-        if owner is BaseCheckpointStore or (issubclass(owner, Ability) and owner is not kind):
-            for name, own in vars(owner).items():
-                is_hook = name in vars(Hooks) or getattr(own, "__isabstractmethod__", False)
-                is_special = name.startswith("__") or name == "_abc_impl"
-                if not is_hook and not is_special and inspect.getattr_static(kind, name) is not own:
-                    raise ConfigurationError(
-                        f"{kind.__name__} redefines {name} of {owner.__name__}, but only hooks can "
-                        "be redefined: choose another name"
-                    )
-    for name, hook in vars(Hooks).items():
-        own = inspect.getattr_static(kind, name)
-        if own is hook or name.startswith("__") or not inspect.isfunction(own):
-            continue
-        arguments = list(inspect.signature(hook).parameters)
-        try:
-            inspect.signature(own).bind(*arguments)
-        except TypeError as error:
-            raise ConfigurationError(
-                f"{kind.__name__}.{name} must take the arguments ({', '.join(arguments)}) of the "
-                f"hook of this name, or have another name ({error})"
-            ) from None
 
 
 class BaseCheckpointStore(Hooks, ClosingContext, CheckpointStore):
@@ -103,7 +73,8 @@ class BaseCheckpointStore(Hooks, ClosingContext, CheckpointStore):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        refuse_redefined(cls)
+        abilities = [each for each in cls.__mro__ if Ability in each.__bases__]
+        refuse_redefined(cls, Hooks, [BaseCheckpointStore, *abilities])
 
     @property
     def _engine(self) -> Engine:

@@ -151,7 +151,8 @@ class Ownerships:
                 answers = await compat.for_each(self._try_one, pending, limit)
             else:
                 for answer in answers:
-                    runner.check_result("try_claims", answer)
+                    if wrong := runner.wrong_result("try_claims", answer):
+                        raise wrong
         except Exception as error:
             answers = [runner.mapped(error)] * len(pending)
         return {

@@ -169,7 +169,7 @@ class KeepsHistory(Ability):
         ]
 
 
-class WritesInTransaction(ABC):
+class WritesInTransaction(Ability):
     """A store that can write checkpoints in a transaction of the caller.
 
     Results and positions that are committed together make processing exactly-once: after a

@@ -32,6 +32,7 @@ RESULTS: Mapping[str, tuple[type, ...]] = {
     "try_claims": (Won, Lost, Exception),
     "read_checkpoints": (Listing,),
     "write_checkpoint": (Written, Conflict),
+    "map_error": (CheckpointStoreError,),
 }
 """What hooks return, `try_claims` for each proposal. Another object would pass for a lost claim."""
 

@@ -21,6 +21,7 @@ from eventhub_checkpoints._shared.deadline import (
     shorten_if_unreachable,
 )
 from eventhub_checkpoints._shared.per_process import PerProcess
+from eventhub_checkpoints._shared.secrets import masked
 from eventhub_checkpoints._shared.settings import Settings
 from eventhub_checkpoints.errors import CheckpointStoreError, StoreError, StoreUnavailableError
 from eventhub_checkpoints.records import Checkpoint, Proposal
@@ -185,8 +186,8 @@ class HookRunner:
                     with compat.attempt(limit):
                         answer = hook(*args)
                     self._is_unreachable = False
-                    if (name := getattr(hook, "__name__", "")) in RESULTS:
-                        self.check_result(name, answer)
+                    if wrong := self.wrong_result(getattr(hook, "__name__", ""), answer):
+                        raise wrong
                     return answer
                 except Exception as error:
                     latest = self.mapped(error)
@@ -205,14 +206,15 @@ class HookRunner:
             compat.sleep(wait)
             attempts += 1
 
-    def check_result(self, name: str, result: object) -> None:
-        """Raise `StoreError` if a hook of this name has returned an object of another type."""
-        if not isinstance(result, RESULTS[name]):
-            expected = " or ".join(kind.__name__ for kind in RESULTS[name])
-            raise StoreError(
-                f"{type(self.backend).__name__}.{name} returned {type(result).__name__}; "
-                f"expected {expected}"
-            )
+    def wrong_result(self, name: str, result: object) -> StoreError | None:
+        """Return an error if a hook of this name has returned an object of another type."""
+        if name not in RESULTS or isinstance(result, RESULTS[name]):
+            return None
+        expected = " or ".join(kind.__name__ for kind in RESULTS[name])
+        return StoreError(
+            f"{type(self.backend).__name__}.{name} returned {type(result).__name__}; "
+            f"expected {expected}"
+        )
 
     def request(self, hook: Callable[..., T], *args: object) -> T:
         """Call a hook of an open backend, and repeat it while its outcome is unknown."""
@@ -233,6 +235,8 @@ class HookRunner:
         if isinstance(error, CheckpointStoreError):
             return error
         failure = self.backend.map_error(error)
+        if wrong := self.wrong_result("map_error", failure):
+            failure = StoreError(f"{wrong}, for {type(error).__name__}: {masked(str(error))}")
         failure.__cause__ = None if shows_secret(error) else error
         return failure
 
