@@ -55,7 +55,7 @@ def test_columns_of_nulls_choose_nothing(rows):
 @pytest.mark.parametrize(
     "setting",
     [{"send_path": "quick"}, {"bytes_per_batch": 0}, {"most_in_flight": 1.5},
-     {"operation_timeout": 0}],
+     {"operation_timeout": 0}, {"partitioner": "java"}, {"partitioner": None}],
 )  # fmt: skip
 def test_settings_out_of_range_are_refused(setting):
     with pytest.raises(ConfigurationError, match=next(iter(setting))):

@@ -6,6 +6,7 @@ from collections import Counter
 from types import SimpleNamespace
 
 import pytest
+from azure.eventhub import EventData, EventHubProducerClient
 
 from eventhub_checkpoints import ConfigurationError, HubUnavailableError
 from eventhub_checkpoints.localhub import session
@@ -78,6 +79,28 @@ def test_every_column_arrives(address, rows, stored, path):
     assert dict(found[b"a"]["properties"])["n"] == "1"
     assert (found[b"b"]["partition"], found[b"b"]["properties"]) == ("2", [])
     assert found[b"c"]["partitionKey"] is None
+
+
+def test_keys_get_the_partitions_that_the_python_producer_gives_them(hub, address, stored, rows):
+    keys = [f"Zug Nr. {number}" for number in range(40)] + ["Zürich", "東京都千代田区"]
+    producer = EventHubProducerClient.from_connection_string(
+        hub.connection_string("orders"),
+        buffered_mode=True,
+        on_success=lambda events, partition: None,
+        on_error=lambda events, partition, error: None,
+    )
+    with producer:
+        for key in keys:
+            producer.send_event(EventData(key), partition_key=key)
+        producer.flush()
+    theirs = {row["body"]: row["partition"] for own in stored().values() for row in own}
+    assert len(theirs) == len(keys)
+    for partitioner, is_same in (("python", True), ("service", False)):
+        hub.recreate("orders", 4)
+        settings = SendSettings(partitioner=partitioner)
+        send_batches(address, [rows(keys, partitionKey=keys)], settings)
+        ours = {row["body"]: row["partition"] for own in stored().values() for row in own}
+        assert (ours == theirs) is is_same
 
 
 def test_no_rows_need_no_hub(rows):

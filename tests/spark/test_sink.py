@@ -242,12 +242,13 @@ def test_options_have_the_names_and_forms_of_the_source():
             "sendPath": "public",
             "bytesPerBatch": "1000",
             "batchesInFlight": "2",
+            "partitioner": "Python",
             "checkpointLocation": "anywhere",
             "eventhubs.consumerGroup": "that of the source",
         }
     )
     assert options.address == HubAddress.from_connection_string(STRING)
-    assert options.sending == SendSettings("public", 1000, 2, 120.0)
+    assert options.sending == SendSettings("public", 1000, 2, 120.0, "python")
     assert options.keys == EventKeys()
     assert parse(eventKeys="content", keyScope="daily").keys == EventKeys("", True, "daily")
 
@@ -262,6 +263,11 @@ def test_options_have_the_names_and_forms_of_the_source():
         ({"batchesInFlight": "0"}, "batchesInFlight is '0'"),
         ({"transport": "kafka", "sendPath": "fast"}, "sendPath has no effect over Kafka"),
         ({"transport": "kafka", "batchesInFlight": "2"}, "batchesInFlight has no effect"),
+        (
+            {"transport": "kafka", "partitioner": "python"},
+            "partitioner has no effect over Kafka; set kafka.partitioner, of librdkafka, or use",
+        ),
+        ({"partitioner": "java"}, "partitioner is 'java'; expected service or python"),
         (
             {"transport": "kafka", "kafka.enable.idempotence": "false"},
             "kafka.enable.idempotence must be true, its default",
