@@ -15,11 +15,15 @@ import pyspark.sql
 import pytest
 from pyspark.sql.types import (
     BinaryType,
+    CalendarIntervalType,
     DataType,
     IntegerType,
+    MapType,
     StringType,
     StructField,
     StructType,
+    TimestampNTZType,
+    TimestampType,
 )
 
 from eventhub_checkpoints import MemoryCheckpointStore, Scope
@@ -299,8 +303,36 @@ CALLS = [
         "column 'partition' cannot be sent: an event has the columns body, partitionKey,",
     ),
     (
+        lambda: writing(body=BinaryType(), enqueuedTime=TimestampType()),
+        "column 'enqueuedTime' cannot be sent: an event has the columns body, partitionKey,",
+    ),
+    (
+        lambda: writing(body=TimestampType()),
+        "the column body has the type timestamp[us, tz=UTC]; expected binary or string",
+    ),
+    (
+        lambda: writing(body=BinaryType(), properties=MapType(StringType(), TimestampNTZType())),
+        "the column properties has the type map<string, timestamp[us]>; expected map<string,string",
+    ),
+    (
+        lambda: writing(body=CalendarIntervalType()),
+        "the column body has the type interval; expected binary or string",
+    ),
+    (
         lambda: writing({"keyColumn": "id"}, body=BinaryType(), id=IntegerType()),
-        "keyColumn is 'id', which is not a column of strings; cast it",
+        "keyColumn is 'id', which is of the type int; expected a column of strings: cast it",
+    ),
+    (
+        lambda: writing({"keyColumn": "id"}, body=BinaryType(), id=TimestampType()),
+        "keyColumn is 'id', which is of the type timestamp; expected a column of strings: cast it",
+    ),
+    (
+        lambda: writing({"keyColumn": "orderid"}, body=BinaryType(), order_id=StringType()),
+        "keyColumn is 'orderid', and the rows have no such column; did you mean order_id?",
+    ),
+    (
+        lambda: writing({"keyColumn": "id"}, body=BinaryType(), partitionKey=StringType()),
+        "keyColumn is 'id', and the rows have no such column; they have body, partitionKey",
     ),
     (
         lambda: options_of(**POSITIONS),
