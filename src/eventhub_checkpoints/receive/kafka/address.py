@@ -373,8 +373,9 @@ class KafkaQueries(HubQueries):
             first, following = query(lambda queries: queries.ends(partition_id, timeout))
             return PartitionProperties(partition_id, first, following, "", None)
 
+        # A query gives up at `timeout` itself, and says why; one second is for its thread.
         hub, found, failed = ask_with_hub(
-            self._address, partition_ids, ask_hub, ask_partition, timeout
+            self._address, partition_ids, ask_hub, ask_partition, timeout + 1
         )
         for error in failed.values():
             raise error

@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from eventhub_checkpoints.errors import ConfigurationError, HubUnavailableError
 from eventhub_checkpoints.receive.kafka.address import KafkaAddress
-from eventhub_checkpoints.receive.kafka.client import ClientErrors, unusable_setting
+from eventhub_checkpoints.receive.kafka.client import ENDPOINT, ClientErrors, unusable_setting
 from eventhub_checkpoints.send.events import EventRows, PropertyMaps, PropertyValue
 from eventhub_checkpoints.send.sender import Sender
 from eventhub_checkpoints.send.settings import SendSettings
@@ -114,7 +114,7 @@ class KafkaSender(Sender):
             if time.monotonic() >= deadline:
                 raise HubUnavailableError(
                     f"{self._address} did not confirm all events over Kafka within "
-                    f"{self._timeout:g} s{self._errors.reason}"
+                    f"{self._timeout:g} s{self._errors.reason}. {ENDPOINT}"
                 )
         self._check()
 
@@ -161,7 +161,7 @@ class KafkaSender(Sender):
         sentence = f"{self._address} did not accept {what} over Kafka: {self._failure.str()}"
         if self._failure.code() in REFUSED:
             raise ConfigurationError(sentence)
-        raise HubUnavailableError(sentence)
+        raise HubUnavailableError(f"{sentence}{self._errors.reason}. {ENDPOINT}")
 
 
 Headers = list[tuple[str, bytes | None]] | None

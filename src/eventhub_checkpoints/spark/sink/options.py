@@ -73,11 +73,6 @@ class SinkOptions:
             ConfigurationError: an option is unknown, for reading, malformed, set twice or missing.
         """
         own = {name: value for name, value in options.items() if name.lower() not in OF_SPARK}
-        if "path" in {name.lower() for name in own}:
-            raise ConfigurationError(
-                "format('eventhubs') has no path; call save() or start() without one, and name "
-                "the hub by the option connectionString or eventHubName"
-            )
         known = known_options(own, (*NAMES, *SOURCE_NAMES))
         # Jobs share the options of the hub between source and sink.
         known.pop("consumerGroup", None)
