@@ -84,8 +84,8 @@ def test_signatures_and_keys_are_taken_as_they_are():
     [
         ("NoSuchCredential", "azure-identity has no class NoSuchCredential; expected"),
         (
-            "ClientSecretsCredential",
-            "no class ClientSecretsCredential; did you mean ClientSecretCr",
+            "WorkloadsCredential",
+            "no class WorkloadsCredential; did you mean WorkloadCredential",
         ),
         (
             "clientsecret",

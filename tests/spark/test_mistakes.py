@@ -576,7 +576,7 @@ def test_a_wrong_key_is_answered(hub: LocalHub, act: Callable[..., None]) -> Non
 
 @pytest.mark.parametrize("act", [read, write])
 def test_a_port_that_is_not_kafkas_is_answered(hub: LocalHub, act: Callable[..., None]) -> None:
-    options = {"transport": "kafka", "eventHubName": "orders", "operationTimeout": "2"}
+    options = {"transport": "kafka", "eventHubName": "orders", "operationTimeout": "5"}
     servers = {"kafka.bootstrap.servers": f"127.0.0.1:{hub.port}"}
 
     def over_kafka() -> None:

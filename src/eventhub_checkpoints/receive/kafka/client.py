@@ -45,6 +45,9 @@ SETTING = re.compile(r'configuration property:? "([\w.]+)"$')
 """How librdkafka names a setting at the end of a message."""
 
 
+FOREIGN = re.compile(r"Receive failed: Invalid response size .*", re.DOTALL)
+"""What librdkafka says, with advice that does not help, of a server of another protocol."""
+
 ENDPOINT = (
     "Can its Kafka endpoint be reached? Event Hubs has one on port 9093, and on no other, in every "
     "tier but Basic"
@@ -111,7 +114,7 @@ class ClientErrors:
         )
 
     def _without_secrets(self, error: KafkaError) -> str:
-        text = error.str()
+        text = FOREIGN.sub("the server at this port does not speak Kafka's protocol", error.str())
         for secret in self._secrets:
             text = text.replace(secret, "***")
         return text
@@ -188,12 +191,12 @@ def checked(settings: Mapping[str, str]) -> dict[str, str]:
         if name in RESERVED:
             raise ConfigurationError(f"kafka.{name} cannot be set: {RESERVED[name]}")
     for server in servers(settings):
-        host, _, port = server.rpartition(":")
+        host, _, port = server.partition(":")
         is_of_service = host.lower().endswith(OF_SERVICE)
         if port in AMQP_PORTS or (is_of_service and port != str(PORT)):
+            named = f"port {quoted(port)}, which is not one of Kafka" if port else "no port"
             raise ConfigurationError(
-                f"kafka.{BOOTSTRAP} names port {quoted(port)}, which is not one of Kafka; the "
-                f"Kafka endpoint of Event Hubs has port {PORT}"
+                f"kafka.{BOOTSTRAP} names {named}; the Kafka endpoint of Event Hubs has port {PORT}"
             )
     return dict(settings)
 
