@@ -203,7 +203,8 @@ def check_columns(schema: StructType, key_column: str) -> tuple[list[str], list[
     return names, types
 
 
-TIME_ZONE = {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_type).parameters else {}
+TAKES_TIME_ZONE = "timezone" in inspect.signature(to_arrow_type).parameters
+TIME_ZONE: Mapping[str, Any] = {"timezone": "UTC"} if TAKES_TIME_ZONE else {}
 """PySpark 4.3 needs it for a type of times; PySpark 4.0 does not know it, and always uses UTC."""
 
 
