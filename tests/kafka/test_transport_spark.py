@@ -4,9 +4,14 @@ import pytest
 
 import spark_runs
 from eventhub_checkpoints import open_store
+from eventhub_checkpoints.errors import DataLossError
 from eventhub_checkpoints.spark import HubRanges, OffsetRange
+from eventhub_checkpoints.spark.source.batches import read_task
+from eventhub_checkpoints.spark.source.options import SourceOptions
+from eventhub_checkpoints.spark.source.stream import EventHubStreamReader
 from kafka_broker import CONNECTION_STRING
 
+NUMBER = "sequenceNumber"
 ROW = f"partition as {spark_runs.PARTITION}", f"sequenceNumber as {spark_runs.NUMBER}"
 ALL = {"0": [*range(10)], "1": [*range(20)], "2": [*range(30)]}
 
@@ -106,6 +111,25 @@ def test_records_that_have_expired_end_a_stream_unless_loss_is_allowed(topic, tr
     topic.trim("0", before=15)
     assert "the first retained is 15" in str(transport.stream(folder).error)
     assert transport.stream(folder, failOnDataLoss="false").read == {"0": [*range(15, 20)]}
+
+
+def test_records_that_expire_before_a_batch_is_run_again_are_counted(topic, transport):
+    def reader(**options):
+        return EventHubStreamReader(SourceOptions.parse({**transport.given, **options}))
+
+    one = reader()
+    start = one.initialOffset()
+    end = one.latestOffset(start)
+    topic.trim("2", before=20)
+    with pytest.raises(DataLossError, match="the first retained is 20, so 20 events are lost"):
+        reader().partitions(start, end)
+    again = reader(failOnDataLoss="false")
+    tasks = again.partitions(start, end)
+    read = [
+        number for task in tasks for part in read_task(task) for number in part[NUMBER].to_pylist()
+    ]
+    assert len(read) == 40
+    assert again.latestOffset(end)["_lost"] == {"2": 20}
 
 
 def test_a_topic_that_was_created_again_ends_a_stream_unless_loss_is_allowed(

@@ -83,6 +83,14 @@ def test_signatures_and_keys_are_taken_as_they_are():
     ("text", "message"),
     [
         ("NoSuchCredential", "azure-identity has no class NoSuchCredential; expected"),
+        (
+            "WorkloadsCredential",
+            "no class WorkloadsCredential; did you mean WorkloadCredential",
+        ),
+        (
+            "clientsecret",
+            "is not the name of a class of azure-identity; did you mean ClientSecretCre",
+        ),
         ("os.system", "the credential is not a name; expected"),
         (SECRET, "the credential is not a name; expected"),
         (f"SharedAccessKey={SECRET}", "expected SharedAccessKeyName=...;SharedAccessKey=..."),

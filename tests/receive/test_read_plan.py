@@ -295,6 +295,13 @@ FOUND = held("0", 100, 200)
     ("loss", "fields", "text"),
     [
         (
+            lambda: expired(HUB, 40, FOUND, until=50),
+            ("0", 40, 100),
+            "partition 0 of ns/orders: sequence number 40 has expired; the first retained is 100, "
+            "so 10 events are lost. Start from 'earliest', or set failOnDataLoss=false (without "
+            "Spark ReadSettings(fail_on_data_loss=False)) to go on with what is left",
+        ),
+        (
             lambda: expired(HUB, 40, FOUND),
             ("0", 40, 100),
             "partition 0 of ns/orders: sequence number 40 has expired; the first retained is 100, "
@@ -327,7 +334,13 @@ FOUND = held("0", 100, 200)
             "with the partitions that are there",
         ),
     ],
-    ids=["expired", "ahead of the end", "created again", "partition gone"],
+    ids=[
+        "expired within a range",
+        "expired",
+        "ahead of the end",
+        "created again",
+        "partition gone",
+    ],
 )
 def test_a_loss_tells_partition_events_and_what_to_do(
     loss: Callable[[], DataLossError], fields: tuple[str, int, int], text: str

@@ -1,7 +1,9 @@
 """Rows over Kafka: librdkafka's own mock of a cluster, written by its producer and read by ours."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
+import pyarrow as pa
 import pytest
 from confluent_kafka import Producer
 
@@ -55,6 +57,19 @@ def test_every_column_arrives(cluster, rows):
     assert [row["body"] for row in found if row["partition"] == "1"][:2] == [b"a", b"b"]
     assert by_body[b"a"]["properties"] == [("n", "1"), ("é", "ü")]
     assert (by_body[b"c"]["partitionKey"], by_body[b"c"]["properties"]) == ("key", [])
+
+
+def test_a_time_arrives_as_its_number_in_milliseconds(cluster):
+    address = address_of(cluster, "times")
+    kind = pa.map_(pa.string(), pa.timestamp("us", tz="UTC"))
+    properties = pa.array([[("at", datetime(2026, 11, 21, tzinfo=UTC)), ("none", None)]], kind)
+    batch = pa.RecordBatch.from_arrays(
+        [pa.array(["a"]), pa.array(["0"]), properties], ["body", "partitionId", "properties"]
+    )
+    with KafkaSender(address, QUICK) as sender:
+        send_all(sender, [batch])
+    [read] = read_range(address, OffsetRange("0", 0, 1))
+    assert dict(read["properties"][0].as_py()) == {"at": "1795219200000", "none": "null"}
 
 
 def test_order_and_number_survive_a_small_queue(cluster, rows):

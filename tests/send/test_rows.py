@@ -1,5 +1,7 @@
 """Columns and rows that cannot be sent."""
 
+from datetime import UTC, datetime, timedelta
+
 import pyarrow as pa
 import pytest
 
@@ -23,6 +25,19 @@ def refusal(batch):
         ([("body", pa.string()), ("body", pa.string())], "the column body occurs twice"),
         ([("body", pa.string()), ("partitionId", pa.int32())], "partitionId has the type int32"),
         ([("body", pa.string()), ("properties", pa.string())], "expected map<string,string>"),
+        (
+            [("body", pa.string()), ("properties", pa.map_(pa.string(), pa.timestamp("us")))],
+            r"type map<string, timestamp\[us\]>; expected .* in which a time has a time zone",
+        ),
+        (
+            [("body", pa.string()), ("properties", pa.map_(pa.string(), pa.int64()))],
+            "cast other values to strings",
+        ),
+        ([("body", pa.timestamp("us", "UTC"))], r"body has the type timestamp\[us, tz=UTC\]; exp"),
+        (
+            [("body", pa.string()), ("enqueuedTime", pa.timestamp("us", "UTC"))],
+            "column 'enqueuedTime' cannot be sent: .* partition as partitionId keeps the partition",
+        ),
     ],
 )
 def test_a_frame_with_other_columns_is_refused(fields, sentence):
@@ -52,10 +67,32 @@ def test_columns_of_nulls_choose_nothing(rows):
     assert (read.partition_keys, read.properties, read.content_types) == (None, None, None)
 
 
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_times_are_read_in_milliseconds(unit):
+    moments = [
+        datetime(1969, 12, 31, 23, 59, 58, tzinfo=UTC),
+        None,
+        datetime(2026, 11, 21, tzinfo=UTC),
+    ]
+    kind = pa.map_(pa.string(), pa.timestamp(unit, tz="Europe/Berlin"))
+    pairs = pa.array([[("at", moment)] for moment in moments], kind)
+    read = read_rows(
+        pa.RecordBatch.from_arrays([pa.array(["a"] * 3), pairs], ["body", "properties"])
+    )
+    assert read.properties.values == [-2000, None, 1_795_219_200_000]
+
+
+def test_less_than_a_millisecond_is_dropped():
+    moment = datetime(1970, 1, 1, tzinfo=UTC) - timedelta(microseconds=1)
+    pairs = pa.array([[("at", moment)]], pa.map_(pa.string(), pa.timestamp("us", tz="UTC")))
+    read = read_rows(pa.RecordBatch.from_arrays([pa.array(["a"]), pairs], ["body", "properties"]))
+    assert read.properties.values == [-1]
+
+
 @pytest.mark.parametrize(
     "setting",
     [{"send_path": "quick"}, {"bytes_per_batch": 0}, {"most_in_flight": 1.5},
-     {"operation_timeout": 0}],
+     {"operation_timeout": 0}, {"partitioner": "java"}, {"partitioner": None}],
 )  # fmt: skip
 def test_settings_out_of_range_are_refused(setting):
     with pytest.raises(ConfigurationError, match=next(iter(setting))):

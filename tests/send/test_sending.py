@@ -3,11 +3,16 @@
 import logging
 import time
 from collections import Counter
+from datetime import UTC, datetime
 from types import SimpleNamespace
 
+import pyarrow as pa
 import pytest
+from azure.eventhub import EventData, EventHubProducerClient
 
 from eventhub_checkpoints import ConfigurationError, HubUnavailableError
+from eventhub_checkpoints.amqp.messages import decode_message, split_batch
+from eventhub_checkpoints.amqp.types import Timestamp
 from eventhub_checkpoints.localhub import session
 from eventhub_checkpoints.receive import HubAddress
 from eventhub_checkpoints.sdk import fallback, private_names
@@ -15,8 +20,10 @@ from eventhub_checkpoints.sdk.private_names import SEND, PrivateName
 from eventhub_checkpoints.sdk.sender import OfficialSender
 from eventhub_checkpoints.send import SendSettings
 from eventhub_checkpoints.send.amqp import fast
+from eventhub_checkpoints.send.amqp.public import EPOCH, public_value
 from eventhub_checkpoints.send.amqp.sender import HubSender
-from eventhub_checkpoints.send.arrow import send_all, send_batches
+from eventhub_checkpoints.send.arrow import read_rows, send_all, send_batches
+from eventhub_checkpoints.send.events import encode_rows
 from eventhub_checkpoints.send.routing import partition_of
 from waiting import LIMIT
 
@@ -78,6 +85,53 @@ def test_every_column_arrives(address, rows, stored, path):
     assert dict(found[b"a"]["properties"])["n"] == "1"
     assert (found[b"b"]["partition"], found[b"b"]["properties"]) == ("2", [])
     assert found[b"c"]["partitionKey"] is None
+
+
+@PATHS
+def test_times_arrive_as_times_of_amqp(address, stored, path):
+    moment = datetime(2026, 11, 21, 10, 0, 0, 123_456, tzinfo=UTC)
+    kind = pa.map_(pa.string(), pa.timestamp("us", tz="UTC"))
+    properties = pa.array([[("at", moment), ("none", None)], [("at", EPOCH)]], kind)
+    batch = pa.RecordBatch.from_arrays([pa.array(["a", "b"]), properties], ["body", "properties"])
+    assert send_batches(address, [batch], SendSettings(send_path=path)) == 2
+    found = {row["body"]: dict(row["properties"]) for own in stored().values() for row in own}
+    assert found == {b"a": {"at": "1795255200123", "none": "null"}, b"b": {"at": "0"}}
+    sent = [
+        decode_message(encoded).application_properties["at"]
+        for encoded in split_batch(b"".join(encode_rows(read_rows(batch))))
+    ]
+    assert [(type(value), value) for value in sent] == [
+        (Timestamp, 1_795_255_200_123),
+        (Timestamp, 0),
+    ]
+    assert [public_value(value) for value in sent] == [moment.replace(microsecond=123_000), EPOCH]
+
+
+def test_a_time_that_the_public_path_cannot_send_is_refused():
+    with pytest.raises(ConfigurationError, match="use sendPath=fast, or send a string"):
+        public_value(Timestamp(2**62))
+
+
+def test_keys_get_the_partitions_that_the_python_producer_gives_them(hub, address, stored, rows):
+    keys = [f"Zug Nr. {number}" for number in range(40)] + ["Zürich", "東京都千代田区"]
+    producer = EventHubProducerClient.from_connection_string(
+        hub.connection_string("orders"),
+        buffered_mode=True,
+        on_success=lambda events, partition: None,
+        on_error=lambda events, partition, error: None,
+    )
+    with producer:
+        for key in keys:
+            producer.send_event(EventData(key), partition_key=key)
+        producer.flush()
+    theirs = {row["body"]: row["partition"] for own in stored().values() for row in own}
+    assert len(theirs) == len(keys)
+    for partitioner, is_same in (("python", True), ("service", False)):
+        hub.recreate("orders", 4)
+        settings = SendSettings(partitioner=partitioner)
+        send_batches(address, [rows(keys, partitionKey=keys)], settings)
+        ours = {row["body"]: row["partition"] for own in stored().values() for row in own}
+        assert (ours == theirs) is is_same
 
 
 def test_no_rows_need_no_hub(rows):

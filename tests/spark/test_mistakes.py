@@ -15,11 +15,15 @@ import pyspark.sql
 import pytest
 from pyspark.sql.types import (
     BinaryType,
+    CalendarIntervalType,
     DataType,
     IntegerType,
+    MapType,
     StringType,
     StructField,
     StructType,
+    TimestampNTZType,
+    TimestampType,
 )
 
 from eventhub_checkpoints import MemoryCheckpointStore, Scope
@@ -116,6 +120,51 @@ SOURCE = [
         "startingPositions is an object that Spark has converted to a string; pass its options by",
     ),
     Mistake(
+        {"startingPositions": '{"orders":{"0":5}}'},
+        "startingPositions is the JSON of Spark's Kafka source; expected the connector's, as "
+        "StartingPositions.from_kafka(text, 'orders').to_source() returns it",
+    ),
+    Mistake(
+        {"endingPositions": '{"orders":{"0":5}}'},
+        "endingPositions is the JSON of Spark's Kafka source; expected the connector's, as "
+        "EndingPositions.from_kafka(text, 'orders').to_source() returns it",
+    ),
+    Mistake(
+        {"startingPositions": '{"0":5}'},
+        "startingPositions names partition '0' without the hub; expected the connector's JSON, as "
+        "StartingPositions('orders', positions).to_source() returns it, with an EventPosition for",
+    ),
+    Mistake(
+        {"startingPositions": '{"orders":5}'},
+        "startingPositions, key 'orders' does not name a hub and a partition; expected a string",
+    ),
+    Mistake(
+        {"startingPositions": "earliest"},
+        "startingPositions is 'earliest'; expected the connector's JSON, with a position for each",
+    ),
+    Mistake(
+        {"startingPosition": '{"0":5}'},
+        "startingPosition is one position, for all partitions that startingPositions does not name",
+    ),
+    Mistake(
+        {"maxRatesPerPartition": '{"0":5}'},
+        "maxRatesPerPartition, key '0' does not name a hub and a partition; expected a string such "
+        'as {"ehName":"orders","partitionId":0}',
+    ),
+    Mistake(
+        {"path": "orders"},
+        "format('eventhubs') has no path; call load(), save() or start() without one, and name the",
+    ),
+    Mistake({"paths": '["a","b"]'}, "format('eventhubs') has no path; call load(), save() or"),
+    Mistake(
+        {"transport": "kafka", "kafka.bootstrap.servers": "broker:9092,broker:5671"},
+        "kafka.bootstrap.servers names port '5671', which is not one of Kafka; the Kafka endpoint",
+    ),
+    Mistake(
+        {"transport": "kafka", "kafka.bootstrap.servers": "ns.servicebus.windows.net:443"},
+        "kafka.bootstrap.servers names port '443', which is not one of Kafka; the Kafka endpoint",
+    ),
+    Mistake(
         {"maxEventsPerTrigger": "1k"},
         "maxEventsPerTrigger is '1k'; expected a whole number of at least 1",
     ),
@@ -177,6 +226,14 @@ SIGN_IN = [
         "the credential is not a name; expected the name of a class of azure-identity, such as",
     ),
     Mistake(
+        {**NAMED, "credential": "DefaultAzureCred"},
+        "the credential is not the name of a class of azure-identity; did you mean DefaultAzureCr",
+    ),
+    Mistake(
+        {**NAMED, "credential": "azure.identity.ManagedIdentityCredential"},
+        "the credential is not the name of a class of azure-identity; did you mean ManagedIdentit",
+    ),
+    Mistake(
         {**NAMED, "credential": "ClientSecretCredential"},
         "the credential ClientSecretCredential needs its package: python -m pip install",
     ),
@@ -236,7 +293,7 @@ SIGN_IN = [
 SINK = [
     Mistake(
         {"path": "orders"},
-        "format('eventhubs') has no path; call save() or start() without one, and name the hub by",
+        "format('eventhubs') has no path; call load(), save() or start() without one, and name the",
     ),
     Mistake(
         {"startingPosition": "latest"},
@@ -299,8 +356,36 @@ CALLS = [
         "column 'partition' cannot be sent: an event has the columns body, partitionKey,",
     ),
     (
+        lambda: writing(body=BinaryType(), enqueuedTime=TimestampType()),
+        "column 'enqueuedTime' cannot be sent: an event has the columns body, partitionKey,",
+    ),
+    (
+        lambda: writing(body=TimestampType()),
+        "the column body has the type timestamp[us, tz=UTC]; expected binary or string",
+    ),
+    (
+        lambda: writing(body=BinaryType(), properties=MapType(StringType(), TimestampNTZType())),
+        "the column properties has the type map<string, timestamp[us]>; expected map<string,string",
+    ),
+    (
+        lambda: writing(body=CalendarIntervalType()),
+        "the column body has the type interval; expected binary or string",
+    ),
+    (
         lambda: writing({"keyColumn": "id"}, body=BinaryType(), id=IntegerType()),
-        "keyColumn is 'id', which is not a column of strings; cast it",
+        "keyColumn is 'id', which is of the type int; expected a column of strings: cast it",
+    ),
+    (
+        lambda: writing({"keyColumn": "id"}, body=BinaryType(), id=TimestampType()),
+        "keyColumn is 'id', which is of the type timestamp; expected a column of strings: cast it",
+    ),
+    (
+        lambda: writing({"keyColumn": "orderid"}, body=BinaryType(), order_id=StringType()),
+        "keyColumn is 'orderid', and the rows have no such column; did you mean order_id?",
+    ),
+    (
+        lambda: writing({"keyColumn": "id"}, body=BinaryType(), partitionKey=StringType()),
+        "keyColumn is 'id', and the rows have no such column; they have body, partitionKey",
     ),
     (
         lambda: options_of(**POSITIONS),
@@ -487,6 +572,27 @@ def test_a_wrong_key_is_answered(hub: LocalHub, act: Callable[..., None]) -> Non
     finally:
         hub.refuse_tokens(False)
     assert said.startswith(f"127.0.0.1:{hub.port} refuses access to event hub 'orders': wrong key")
+
+
+@pytest.mark.parametrize("act", [read, write])
+def test_a_port_that_is_not_kafkas_is_answered(hub: LocalHub, act: Callable[..., None]) -> None:
+    options = {"transport": "kafka", "eventHubName": "orders", "operationTimeout": "5"}
+    servers = {"kafka.bootstrap.servers": f"127.0.0.1:{hub.port}"}
+
+    def over_kafka() -> None:
+        if act is read:
+            plan_batch(SourceOptions.parse({**options, **servers}))
+            return
+        with new_sender(SinkOptions.parse({**options, **servers})) as sender:
+            sender.send(read_rows(pa.RecordBatch.from_pydict({"body": [b"event"]})))
+            sender.flush()
+
+    said = answer(over_kafka)
+    assert "over Kafka" in said
+    assert said.endswith(
+        "Can its Kafka endpoint be reached? Event Hubs has one on port 9093, and on no other, in "
+        "every tier but Basic"
+    )
 
 
 def test_a_wrong_password_of_a_proxy_is_answered(hub: LocalHub) -> None:

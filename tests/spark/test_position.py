@@ -190,7 +190,8 @@ def test_a_sequence_number_wins_over_the_other_fields():
     [
         (r"{\"ehName\":\"HUB\",\"partitionId\":0}", "case included"),
         (r"{\"ehName\":\"hub\",\"partitionId\":\"0\"}", "partitionId must be a number"),
-        ("0", "not a JSON object"),
+        ("0", "without the hub; expected the connector's JSON"),
+        ("hub", "does not name a hub and a partition"),
     ],
 )
 def test_an_entry_that_the_connector_would_ignore_is_an_error(key, complaint):

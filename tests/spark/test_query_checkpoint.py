@@ -198,6 +198,13 @@ def test_a_log_in_no_known_format_is_an_error_that_names_the_file(query, text):
         read_spark_checkpoint(query.path)
 
 
+def test_a_damaged_log_is_an_error_that_names_the_file(query):
+    query.log(0, '{"0": 5}')
+    (query.path / "offsets" / "0").write_bytes(b"v1\n\xff\xfe")
+    with pytest.raises(ConfigurationError, match=r"offsets/0 in .* is damaged, .* at byte 3\)"):
+        read_spark_checkpoint(query.path, "Orders")
+
+
 def test_a_committed_batch_whose_offsets_are_gone_is_an_error(query):
     query.commit(3)
     with pytest.raises(ConfigurationError, match="has no offsets of batch 3"):

@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from contextlib import suppress
+from datetime import datetime
 
 import pyarrow as pa
 import pytest
@@ -11,7 +12,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as t
 
 from eventhub_checkpoints import ConfigurationError
-from eventhub_checkpoints.receive import HubAddress, partition_properties
+from eventhub_checkpoints.receive import HubAddress, OffsetRange, partition_properties
+from eventhub_checkpoints.receive.batches import read_range
 from eventhub_checkpoints.send import SendSettings
 from eventhub_checkpoints.send.events import EventRows, PropertyMaps
 from eventhub_checkpoints.spark.sink import deduplicate, keys, writer
@@ -63,6 +65,17 @@ def test_a_frame_is_sent_with_all_columns_in_any_case(spark, out, sent):
     assert (found[b"a"].partitionKey, found[b"a"].properties) == ("k", {"n": "1"})
     assert (found[b"b"].partition, found[b"b"].properties) == ("3", {})
     assert set(found) == {b"a", b"b", b"c"}
+
+
+def test_times_of_properties_are_sent_in_any_time_zone_of_the_session(spark, out, sent):
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    try:
+        moment = "timestamp '2026-11-21T10:00:00.123456Z'"
+        write(spark.sql(f"select 'a' as body, map('at', {moment}) as properties"), out)
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", zone)
+    assert [row.properties for row in sent().collect()] == [{"at": "1795255200123"}]
 
 
 def test_a_stream_from_hub_to_hub_sends_each_event_once_with_a_key_of_its_own(
@@ -199,7 +212,7 @@ def test_a_job_that_fails_logs_what_its_tasks_have_sent(make, caplog):
             "body",
             t.StringType(),
             {"keyColumn": "id"},
-            "keyColumn is 'id', which is not a column of strings",
+            "keyColumn is 'id', and the rows have no such column; they have body",
         ),
         ("body", t.StringType(), {"path": "/tmp/x"}, "has no path"),
     ],
@@ -242,12 +255,13 @@ def test_options_have_the_names_and_forms_of_the_source():
             "sendPath": "public",
             "bytesPerBatch": "1000",
             "batchesInFlight": "2",
+            "partitioner": "Python",
             "checkpointLocation": "anywhere",
             "eventhubs.consumerGroup": "that of the source",
         }
     )
     assert options.address == HubAddress.from_connection_string(STRING)
-    assert options.sending == SendSettings("public", 1000, 2, 120.0)
+    assert options.sending == SendSettings("public", 1000, 2, 120.0, "python")
     assert options.keys == EventKeys()
     assert parse(eventKeys="content", keyScope="daily").keys == EventKeys("", True, "daily")
 
@@ -262,6 +276,11 @@ def test_options_have_the_names_and_forms_of_the_source():
         ({"batchesInFlight": "0"}, "batchesInFlight is '0'"),
         ({"transport": "kafka", "sendPath": "fast"}, "sendPath has no effect over Kafka"),
         ({"transport": "kafka", "batchesInFlight": "2"}, "batchesInFlight has no effect"),
+        (
+            {"transport": "kafka", "partitioner": "python"},
+            "partitioner has no effect over Kafka; set kafka.partitioner, of librdkafka, or use",
+        ),
+        ({"partitioner": "java"}, "partitioner is 'java'; expected service or python"),
         (
             {"transport": "kafka", "kafka.enable.idempotence": "false"},
             "kafka.enable.idempotence must be true, its default",
@@ -322,6 +341,32 @@ def test_rows_of_an_older_pyspark_are_sent_too(hub, out, sent, monkeypatch):
     assert sink.write(iter(rows)).count == 2
     found = {bytes(row.body): row.properties for row in sent().collect()}
     assert found == {b"a": {"n": "1"}, b"b": {}}
+
+
+def test_times_of_rows_of_an_older_pyspark_are_sent_too(out, monkeypatch):
+    monkeypatch.setattr(writer, "TAKES_ARROW", False)
+    kinds = t.MapType(t.StringType(), t.TimestampType())
+    schema = t.StructType(
+        [t.StructField("body", t.BinaryType()), t.StructField("properties", kinds)]
+    )
+    # As Spark hands them over: in the time zone of the process, and without it.
+    local = datetime.fromtimestamp(1_795_255_200.5)
+    sink = StreamWriter(Writing({"connectionString": out}, schema))
+    assert sink.write(iter([(bytearray(b"a"), {"at": local, "none": None})])).count == 1
+    assert [row["properties"] for row in stored_rows(out)] == [
+        [("at", "1795255200500"), ("none", "null")]
+    ]
+
+
+def stored_rows(out):
+    """What is in the hub, read without Spark."""
+    address = HubAddress.from_connection_string(out)
+    return [
+        row
+        for partition, held in partition_properties(address).items()
+        for batch in read_range(address, OffsetRange(partition, 0, held.next_sequence_number))
+        for row in batch.to_pylist()
+    ]
 
 
 def body_and_properties():

@@ -159,6 +159,23 @@ def test_lost_events_fail_a_query_or_are_counted_in_its_progress(start_query, dr
     assert end["_lost"] == {"2": 40}
 
 
+def test_events_that_expire_before_a_failed_batch_is_run_again_are_counted(start_query, hub):
+    with pytest.raises(StreamingQueryException, match="the sink is broken"):
+        start_query(Batches(fails_at=0)).awaitTermination(WAIT)
+    hub.trim("Orders", "2", before=25)
+    with pytest.raises(StreamingQueryException, match="the first retained is 25, so 25 events"):
+        start_query(Batches()).awaitTermination(WAIT)
+    batches = Batches()
+    query = start_query(batches, failOnDataLoss="false")
+    assert query.awaitTermination(WAIT)
+    assert batches.numbers == {**EVERYTHING, "2": [*range(25, 30)]}
+    if not DRAINS:  # one batch for each start: the next one has the number
+        query = start_query(batches, failOnDataLoss="false")
+        assert query.awaitTermination(WAIT)
+    end = json.loads(query.lastProgress["sources"][0]["endOffset"])
+    assert end["_lost"] == {"2": 25}
+
+
 ADDED = ("_namespace", "_created")
 """Keys that the first offsets did not have."""
 
@@ -183,6 +200,18 @@ def test_a_query_goes_on_from_an_old_log_but_in_no_other_hub_of_the_name(
     production = hub.connection_string("Orders").replace("127.0.0.1", "localhost")
     with pytest.raises(StreamingQueryException, match=r"belongs to namespace '127\.0\.0\.1:"):
         start_query(Batches(), connectionString=production).awaitTermination(WAIT)
+
+
+def test_the_checkpoint_of_another_source_is_refused(start_query, drain, hub, tmp_path):
+    drain()
+    logged = tmp_path / "query" / "offsets" / "0"
+    *head, _ = logged.read_text().split("\n")
+    for number, offset in enumerate((0, "x", [1])):
+        logged.write_text("\n".join([*head, json.dumps(offset)]))
+        logged.with_name(".0.crc").unlink(missing_ok=True)
+        with pytest.raises(StreamingQueryException, match="was written by another source") as told:
+            start_query(Batches()).awaitTermination(WAIT)
+        assert "AttributeError" not in str(told.value), number
 
 
 def test_a_stream_has_no_end(start_query):

@@ -74,6 +74,18 @@ def test_the_checkpoint_of_another_source_is_told():
         {"0": 2**63},
         {"0": 5, "_from": {"0": "5"}},
         {"0": 5, "_lost": [5]},
+        {"0": 5, "_from": None},
+        {"0": 5, "_hub": 5},
+        {"0": 5, "_namespace": None},
+        {"0": 5, "_created": [1]},
+        {"0": 5, "_initial": "no"},
+        {},
+        0,
+        1.5,
+        True,
+        None,
+        "x",
+        [1],
     ):
         with pytest.raises(ConfigurationError, match="written by another source"):
             StreamOffset.from_json(odd, "orders", "ns")

@@ -8,6 +8,7 @@ from eventhub_checkpoints import ConfigurationError
 from eventhub_checkpoints.receive import DataLossError
 from eventhub_checkpoints.receive.address import HubQueries
 from eventhub_checkpoints.spark.source import sizes, stream
+from eventhub_checkpoints.spark.source.batches import make_tasks, plan_batch, read_task
 from eventhub_checkpoints.spark.source.options import SourceOptions
 from eventhub_checkpoints.spark.source.stream import (
     EventHubStreamReader,
@@ -287,6 +288,105 @@ def test_expired_events_fail_the_query_or_are_counted(reader, hub, caplog):
     assert "2" not in ranges(reader(failOnDataLoss="false").partitions(start, end))
 
 
+PATHS = pytest.mark.parametrize("path", ["fast", "public"])
+LOST_40 = "sequence number 0 has expired; the first retained is 40, so 40 events are lost"
+
+
+def sequence_numbers(tasks):
+    return [
+        number
+        for task in tasks
+        for batch in read_task(task)
+        for number in batch["sequenceNumber"].to_pylist()
+    ]
+
+
+@pytest.fixture
+def hundred(hub):
+    """A hub with a hundred events in one partition."""
+    hub.recreate("Orders", 1)
+    hub.publish("Orders", "0", ["event"] * 100)
+    return hub
+
+
+@PATHS
+def test_events_that_expire_before_a_batch_is_run_again_are_counted(reader, hundred, caplog, path):
+    start, end = first_batch(reader(receivePath=path))
+    hundred.trim("Orders", "0", before=40)
+    with pytest.raises(DataLossError, match=LOST_40):
+        reader(receivePath=path).partitions(start, end)
+    for _ in range(2):  # it is counted once, however often the query comes back
+        again = reader(failOnDataLoss="false", receivePath=path)
+        assert sequence_numbers(again.partitions(start, end)) == [*range(40, 100)]
+    assert LOST_40 in caplog.text
+    noted = again.latestOffset(end, ReadAllAvailable())
+    assert again.latestOffset(end, ReadAllAvailable()) == noted  # asked twice for one batch
+    assert noted == {**{key: end[key] for key in end if key != "_from"}, "_lost": {"0": 40}}
+    assert again.partitions(end, noted) == []
+    assert again.latestOffset(noted, ReadAllAvailable()) == noted
+    hundred.publish("Orders", "0", ["more"] * 10)
+    hundred.trim("Orders", "0", before=103)
+    following = again.latestOffset(noted, ReadAllAvailable())
+    assert following["_lost"] == {"0": 43}
+    assert sequence_numbers(again.partitions(noted, following)) == [*range(103, 110)]
+
+
+def test_each_of_two_batches_counts_its_own_expired_events(reader, hundred, caplog):
+    start, end = first_batch(reader(maxEventsPerTrigger="10"))
+    hundred.trim("Orders", "0", before=40)
+    with pytest.raises(DataLossError, match="the first retained is 40, so 10 events are lost"):
+        reader().partitions(start, end)
+    again = reader(failOnDataLoss="false")
+    assert again.partitions(start, end) == []
+    following = again.latestOffset(end, ReadAllAvailable())
+    assert following["_lost"] == {"0": 40}
+    assert following["_from"] == {"0": 40}
+
+
+def test_spark_before_4_2_counts_what_expired_before_a_batch_is_run_again(reader, hundred):
+    one = reader()
+    end, start = one.latestOffset(), one.initialOffset()
+    hundred.trim("Orders", "0", before=40)
+    again = reader(failOnDataLoss="false")
+    assert sequence_numbers(again.partitions(start, end)) == [*range(40, 100)]
+    noted = again.latestOffset()
+    assert noted["_lost"] == {"0": 40}
+    assert again.partitions(end, noted) == []
+    assert json.dumps(again.latestOffset()) == json.dumps(noted)
+
+
+@PATHS
+@pytest.mark.parametrize("is_stream", [True, False])
+def test_events_that_expire_between_the_plan_and_its_tasks_are_logged_or_fail_the_task(
+    reader, hundred, caplog, path, is_stream
+):
+    def tasks(**options):
+        one = reader(receivePath=path, **options)
+        if is_stream:
+            return one.partitions(*first_batch(one))
+        return make_tasks(one._options, plan_batch(one._options))
+
+    strict, tolerant = tasks(), tasks(failOnDataLoss="false")
+    hundred.trim("Orders", "0", before=40)
+    with pytest.raises(DataLossError, match=LOST_40):
+        sequence_numbers(strict)
+    assert sequence_numbers(tolerant) == [*range(40, 100)]
+    assert LOST_40 in caplog.text
+
+
+def test_a_partition_that_is_gone_when_a_batch_is_run_again_is_loss(reader, hub, caplog):
+    start, end = ({**offset, "_created": ""} for offset in first_batch(reader()))
+    hub.recreate("Orders", 2)
+    for partition, count in (("0", 10), ("1", 20)):
+        hub.publish("Orders", partition, ["new"] * count)
+    with pytest.raises(DataLossError, match="has no partition 2 any more"):
+        reader().partitions(start, end)
+    tolerant = reader(failOnDataLoss="false").partitions(start, end)
+    assert ranges(tolerant) == {"0": (0, 10), "1": (0, 20)}
+    assert "has no partition 2 any more" in caplog.text
+    assert "has no partition 3" not in caplog.text  # of which nothing was to be read
+
+
 def test_a_hub_that_was_created_again_is_told_from_an_empty_one(reader, hub):
     _, end = first_batch(reader())
     hub.trim("Orders")
@@ -343,6 +443,19 @@ def test_the_checkpoint_of_another_hub_is_refused(reader):
     one = reader()
     with pytest.raises(ConfigurationError, match="give a query on another hub its own"):
         one.latestOffset({"0": 5, "_hub": "clicks"}, ReadAllAvailable())
+
+
+@pytest.mark.parametrize("offset", [0, "x", [1], {}])
+def test_the_checkpoint_of_another_source_is_refused(reader, offset):
+    one = reader()
+    _, end = first_batch(one)
+    for act in (
+        lambda: one.latestOffset(offset, ReadAllAvailable()),
+        lambda: one.partitions(offset, end),
+        lambda: one.partitions(end, offset),
+    ):
+        with pytest.raises(ConfigurationError, match="checkpoint was written by another source"):
+            act()
 
 
 def test_partitions_are_grouped_into_tasks(reader):

@@ -5,7 +5,7 @@ import inspect
 import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from inspect import iscoroutinefunction
@@ -20,7 +20,7 @@ from azure.core.credentials import (
 
 from eventhub_checkpoints._shared.connection_string import ConnectionString
 from eventhub_checkpoints._shared.secrets import MASK, masked
-from eventhub_checkpoints._shared.settings import kind_of
+from eventhub_checkpoints._shared.settings import kind_of, nearest
 from eventhub_checkpoints.errors import ConfigurationError
 
 SIGNATURE = "SharedAccessSignature "
@@ -29,6 +29,15 @@ EXPECTED = (
     "expected the name of a class of azure-identity, such as DefaultAzureCredential or "
     "ManagedIdentityCredential, or package.module:Class for a class of your own"
 )
+ENDING = "Credential"
+OF_IDENTITY = (
+    *("DefaultAzureCredential", "EnvironmentCredential", "ManagedIdentityCredential"),
+    *("WorkloadIdentityCredential", "ClientSecretCredential", "CertificateCredential"),
+    *("ClientAssertionCredential", "AzurePipelinesCredential", "AzureCliCredential"),
+    *("AzureDeveloperCliCredential", "AzurePowerShellCredential", "InteractiveBrowserCredential"),
+)
+"""Classes of azure-identity, for suggestions where the package is not installed."""
+
 OWN = re.compile(r"([A-Za-z_]\w*(?:\.\w+)*):([A-Za-z_]\w*)")
 """A class or function that the user has written, as `package.module:name`."""
 
@@ -205,15 +214,28 @@ def import_own(module: str, name: str) -> Callable[..., Any]:
     return found  # type: ignore[no-any-return]  # it can be called
 
 
+def nearest_class(name: str, known: Iterable[str]) -> str | None:
+    """Return the class that was probably meant, compared without the ending that all have."""
+    stems = {each.removesuffix(ENDING): each for each in known}
+    stem = re.sub(r"cred\w*$", "", name.rpartition(".")[2], flags=re.IGNORECASE)
+    meant = nearest(stem, stems)
+    return None if meant is None else stems[meant]
+
+
 def identity_class(name: str) -> Any:
     """Return the class of azure-identity with this name, which ends in `Credential`.
 
     Raises:
         ConfigurationError: that package is missing, or has no such class.
     """
-    if not (name.isidentifier() and name.endswith("Credential")):
+    if not (name.isidentifier() and name.endswith(ENDING)):
         # Not shown: the value may be a secret put here by mistake.
-        raise ConfigurationError(f"the credential is not a name; {EXPECTED}")
+        meant = nearest_class(name, OF_IDENTITY)
+        if meant is None:
+            raise ConfigurationError(f"the credential is not a name; {EXPECTED}")
+        raise ConfigurationError(
+            f"the credential is not the name of a class of azure-identity; did you mean {meant}?"
+        )
     try:
         module = importlib.import_module("azure.identity")
     except ImportError as error:
@@ -221,5 +243,7 @@ def identity_class(name: str) -> Any:
             f"the credential {name} needs its package: python -m pip install azure-identity"
         ) from error
     if not hasattr(module, name):
-        raise ConfigurationError(f"azure-identity has no class {name}; {EXPECTED}")
+        meant = nearest_class(name, (each for each in dir(module) if each.endswith(ENDING)))
+        hint = EXPECTED if meant is None else f"did you mean {meant}?"
+        raise ConfigurationError(f"azure-identity has no class {name}; {hint}")
     return getattr(module, name)

@@ -40,7 +40,7 @@ def retained(
     """
     first, following = properties.first_sequence_number, properties.next_sequence_number
     if start < first and start < end:
-        report(expired(address, start, properties), settings)
+        report(expired(address, start, properties, end), settings)
         start, end = first, max(first, end)
     elif start > following:
         report(ahead_of_end(address, start, properties), settings)
@@ -61,15 +61,25 @@ def report(loss: DataLossError, settings: ReadSettings) -> None:
 GO_ON = "failOnDataLoss=false (without Spark ReadSettings(fail_on_data_loss=False))"
 
 
-def expired(address: Address, number: int, properties: PartitionProperties) -> DataLossError:
-    """Return the error for an event dropped by the hub's retention."""
+def expired(
+    address: Address, number: int, properties: PartitionProperties, until: int | None = None
+) -> DataLossError:
+    """Return the error for events dropped by the hub's retention.
+
+    Args:
+        address: the hub.
+        number: sequence number of the first of them.
+        properties: of their partition.
+        until: where the range that is read ends; later events are not counted. None: it has no end.
+    """
     partition_id, first = properties.partition_id, properties.first_sequence_number
+    lost = (first if until is None else min(first, until)) - number
     return DataLossError(
         partition_id,
         number,
         first,
         f"partition {partition_id} of {address}: sequence number {number} has expired; the first "
-        f"retained is {first}, so {first - number} events are lost. Start from 'earliest', or set "
+        f"retained is {first}, so {lost} events are lost. Start from 'earliest', or set "
         f"{GO_ON} to go on with what is left",
     )
 

@@ -128,7 +128,7 @@ class RangeReader:
         begin, self._gap = self._gap, None
         properties = self._properties()
         if begin < properties.first_sequence_number:
-            report(expired(self.address, begin, properties), self.settings)
+            report(expired(self.address, begin, properties, self.until), self.settings)
 
     def _explain_silence(self, believed: bool) -> None:
         """Query the hub for the reason of the silence, and skip events removed by retention.
@@ -144,7 +144,7 @@ class RangeReader:
         """
         properties = self._properties()
         if self.next < properties.first_sequence_number:
-            report(expired(self.address, self.next, properties), self.settings)
+            report(expired(self.address, self.next, properties, self.until), self.settings)
             self.next = min(properties.first_sequence_number, self.until)
         elif properties.next_sequence_number < self.until:
             report(ahead_of_end(self.address, self.until, properties), self.settings)

@@ -6,10 +6,12 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from eventhub_checkpoints._shared.secrets import quoted
+from eventhub_checkpoints.amqp.types import Timestamp
 from eventhub_checkpoints.errors import CheckpointStoreError, ConfigurationError, MissingDriverError
 from eventhub_checkpoints.receive.amqp.address import HubAddress
+from eventhub_checkpoints.receive.columns import column_types
 from eventhub_checkpoints.send.amqp.sender import HubSender
-from eventhub_checkpoints.send.events import EventRows, PropertyMaps
+from eventhub_checkpoints.send.events import EventRows, PropertyMaps, PropertyValue
 from eventhub_checkpoints.send.sender import Sender
 from eventhub_checkpoints.send.settings import SendSettings
 
@@ -39,7 +41,7 @@ def send_batches(
     Args:
         address: the hub.
         batches: with the column `body` (binary or string), and optionally `partitionKey` or
-            `partitionId`, `properties` (a map of strings) and `contentType`.
+            `partitionId`, `properties` (a map of strings, or of times) and `contentType`.
         settings: how to send.
 
     Raises:
@@ -103,42 +105,80 @@ def is_bytes(kind: pa.DataType) -> bool:
     return bool(is_text(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
-def is_text_map(kind: pa.DataType) -> bool:
-    """Return whether a type is a map from strings to strings."""
-    return bool(pa.types.is_map(kind) and is_text(kind.key_type) and is_text(kind.item_type))
+def is_moment(kind: pa.DataType) -> bool:
+    """Return whether a type is a time that is the same everywhere, as it has a time zone."""
+    return bool(pa.types.is_timestamp(kind) and kind.tz)
+
+
+def is_properties(kind: pa.DataType) -> bool:
+    """Return whether a type is a map from strings to strings, or to times."""
+    if not (pa.types.is_map(kind) and is_text(kind.key_type)):
+        return False
+    return is_text(kind.item_type) or is_moment(kind.item_type)
 
 
 EXPECTED = {
     BODY: Expected("binary or string", is_bytes),
     PARTITION_KEY: Expected("string", is_text),
     PARTITION_ID: Expected("string", is_text),
-    PROPERTIES: Expected("map<string,string>", is_text_map),
+    PROPERTIES: Expected(
+        "map<string,string> or map<string,timestamp>, in which a time has a time zone; cast other "
+        "values to strings",
+        is_properties,
+    ),
     CONTENT_TYPE: Expected("string", is_text),
 }
 
+OF_RECEIVED = frozenset(column_types()) - frozenset(COLUMNS)
+"""Columns of received events that the receiving hub, or nobody, sets when an event is sent."""
+
 
 def check_schema(schema: pa.Schema) -> None:
-    """Check that the columns can be sent.
+    """Check that the columns can be sent; raises as `check_names` and `check_type`."""
+    check_names(schema.names)
+    for name in schema.names:
+        check_type(name, schema.field(name).type)
+
+
+def check_names(names: Sequence[str]) -> None:
+    """Check that events have these columns.
 
     Raises:
-        ConfigurationError: there is no `body`, another column, a column twice, or of another type.
+        ConfigurationError: there is no `body`, another column, or a column twice.
     """
-    names = ", ".join(COLUMNS)
-    if unknown := sorted(set(schema.names) - set(COLUMNS)):
-        raise ConfigurationError(
-            f"column {quoted(unknown[0])} cannot be sent: an event has the columns {names}; "
-            "select these, and put other values into body or properties"
+    known = ", ".join(COLUMNS)
+    if unknown := sorted(set(names) - set(COLUMNS)):
+        received = (
+            ". Of events that were read from a hub, select body, partitionKey and properties; "
+            "partition as partitionId keeps the partition"
         )
-    if BODY not in schema.names:
-        raise ConfigurationError(f"the column body is missing; an event has the columns {names}")
-    for name in schema.names:
-        if schema.names.count(name) > 1:
+        raise ConfigurationError(
+            f"column {quoted(unknown[0])} cannot be sent: an event has the columns {known}; "
+            "select these, and put other values into body or properties"
+            f"{received if OF_RECEIVED.intersection(unknown) else ''}"
+        )
+    if BODY not in names:
+        raise ConfigurationError(f"the column body is missing; an event has the columns {known}")
+    for name in names:
+        if names.count(name) > 1:
             raise ConfigurationError(f"the column {name} occurs twice; rename or drop one")
-        kind, expected = schema.field(name).type, EXPECTED[name]
-        if not expected.check(kind):
-            raise ConfigurationError(
-                f"the column {name} has the type {kind}; expected {expected.description}"
-            )
+
+
+def check_type(name: str, kind: pa.DataType | str) -> None:
+    """Check the type of a column.
+
+    Args:
+        name: one of `COLUMNS`.
+        kind: its type; the name of one that Arrow does not have.
+
+    Raises:
+        ConfigurationError: it has another type.
+    """
+    expected = EXPECTED[name]
+    if isinstance(kind, str) or not expected.check(kind):
+        raise ConfigurationError(
+            f"the column {name} has the type {kind}; expected {expected.description}"
+        )
 
 
 def read_rows(batch: pa.RecordBatch) -> EventRows:
@@ -238,6 +278,22 @@ def read_maps(column: pa.Array | None) -> PropertyMaps | None:
     if first == last:
         return None
     keys, items = column.keys[first:last], column.items[first:last]
-    values: list[bytes | None]
-    values = items.cast(pa.binary()).to_pylist() if items.null_count else [*read_bytes(items)]
+    values: Sequence[PropertyValue | None]
+    if pa.types.is_timestamp(items.type):
+        values = read_moments(items)
+    else:
+        values = items.cast(pa.binary()).to_pylist() if items.null_count else read_bytes(items)
     return PropertyMaps(ends=[at - first for at in ends], keys=read_bytes(keys), values=values)
+
+
+PER_SECOND = {"s": 1, "ms": 1000, "us": 1_000_000, "ns": 1_000_000_000}
+"""Ticks of a type of times, by its unit."""
+
+
+def read_moments(column: pa.Array) -> list[Timestamp | None]:
+    """Return times as those of AMQP, in milliseconds; the rest of a time is dropped."""
+    ticks = PER_SECOND[column.type.unit]
+    return [
+        None if value is None else Timestamp(value * 1000 // ticks)
+        for value in column.cast(pa.int64()).to_pylist()
+    ]

@@ -13,11 +13,14 @@ from eventhub_checkpoints.amqp.messages import (
     Properties,
     section,
 )
-from eventhub_checkpoints.amqp.types import Symbol
+from eventhub_checkpoints.amqp.types import Symbol, Timestamp
 from eventhub_checkpoints.receive.columns import PARTITION_KEY
 
 Text = str | bytes
 """A string, or its UTF-8 encoding."""
+
+PropertyValue = Text | Timestamp
+"""Value of an application property."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -31,7 +34,7 @@ class PropertyMaps:
 
     ends: Sequence[int]
     keys: Sequence[Text]
-    values: Sequence[Text | None]
+    values: Sequence[PropertyValue | None]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -96,7 +99,7 @@ def encode_fixed(partition_key: str | None, content_type: str | None) -> bytes:
 
 def encode_properties(maps: PropertyMaps) -> list[bytes]:
     """Encode the application properties of each row; of a row without any, as nothing."""
-    keys, values = encode_texts(maps.keys), encode_texts(maps.values)
+    keys, values = encode_values(maps.keys), encode_values(maps.values)
     pairs = [*chain.from_iterable(zip(keys, values, strict=True))]
     sections: list[bytes] = []
     begin = maps.ends[0]
@@ -118,20 +121,25 @@ MAP8 = struct.Struct(">6B").pack
 MAP32 = struct.Struct(">4BII").pack
 
 
-def encode_texts(texts: Sequence[Text | None]) -> list[bytes]:
-    """Encode strings as AMQP strings, and None as null."""
+def encode_values(values: Sequence[PropertyValue | None]) -> list[bytes]:
+    """Encode strings as AMQP strings, times as its timestamps, and None as null."""
     encoded = []
-    for text in texts:
-        raw = text.encode() if isinstance(text, str) else text
-        if raw is None:
-            encoded.append(b"\x40")
-        elif len(raw) < 256:
+    for value in values:
+        if isinstance(value, bytes):
+            raw = value
+        elif isinstance(value, str):
+            raw = value.encode()
+        else:
+            encoded.append(b"\x40" if value is None else TIMESTAMP(0x83, value))
+            continue
+        if len(raw) < 256:
             encoded.append(STRING8[len(raw)] + raw)
         else:
             encoded.append(b"\xb1" + len(raw).to_bytes(4, "big") + raw)
     return encoded
 
 
+TIMESTAMP = struct.Struct(">Bq").pack
 STRING8 = [bytes((0xA1, size)) for size in range(256)]
 
 

@@ -3,46 +3,104 @@
 Events of one key are put into the batches of its partition, together with those of other keys, as
 the buffered producers of the official clients do. A batch for each key would often hold one event.
 
-Source: Bob Jenkins, lookup3.c, `hashlittle2`, public domain; Azure.Messaging.EventHubs,
-`PartitionResolver.cs`, which is a port of the service's code. azure-eventhub 5.15.1,
-`_buffered_producer/_partition_resolver.py`, has the same hash, but another remainder of negative
-numbers.
+Source: Bob Jenkins, lookup3.c, `hashlittle2`, public domain; for `service`
+Azure.Messaging.EventHubs, `PartitionResolver.cs`, which is a port of the service's code,
+azure-messaging-eventhubs (Java), `PartitionResolver.java`, and @azure/event-hubs (JavaScript),
+`partitionKeyToIdMapper.ts`; for `python` azure-eventhub 5.15.1,
+`_buffered_producer/_partition_resolver.py`.
 """
 
 import struct
 from collections.abc import Sequence
+from typing import Literal
+
+from eventhub_checkpoints.errors import ConfigurationError
+
+Partitioner = Literal["service", "python"]
+"""Whose rule assigns keys: that of the service, and of the official .NET, Java and JavaScript
+clients; or that of azure-eventhub's producer with `buffered_mode`."""
 
 BITS = 0xFFFF_FFFF
 SEED = 0xDEAD_BEEF
-BLOCK = struct.Struct("<3I")
+BLOCK = 12
+"""Bytes, or characters, that are mixed at a time: three words."""
+
+LONGEST_KEY = 128
+"""Characters, of UTF-16. Source: azure-messaging-eventhubs, `EventHubProducerAsyncClient.java`,
+`MAX_PARTITION_KEY_LENGTH`."""
 
 
-def partition_of(key: str, partition_ids: Sequence[str]) -> str:
-    """Return the partition to which the service assigns a key.
+def check_keys(keys: Sequence[str | None] | None) -> None:
+    """Check that the service accepts the key of each row.
+
+    Raises:
+        ConfigurationError: one is too long; the message names the row.
+    """
+    for row, key in enumerate(keys or ()):
+        if key is None or len(key) <= LONGEST_KEY // 2:
+            continue
+        length = len(key.encode("utf-16-le")) // 2
+        if length > LONGEST_KEY:
+            raise ConfigurationError(
+                f"row {row} of a batch has a partitionKey of {length} characters; the service "
+                f"accepts at most {LONGEST_KEY}. Send a hash of it instead, such as sha2(key, 256) "
+                "in Spark"
+            )
+
+
+def partition_of(
+    key: str, partition_ids: Sequence[str], partitioner: Partitioner = "service"
+) -> str:
+    """Return the partition to which a rule assigns a key.
 
     Args:
         key: not empty.
         partition_ids: all of the hub, in numeric order.
+        partitioner: whose rule.
     """
-    first, second = lookup3(key.encode())
+    if partitioner == "service":
+        data = key.encode()
+        # Of a negative number, the remainder in .NET, Java and JavaScript has the absolute value
+        # of that of its absolute value.
+        place = abs(hash_code(len(data), words_of_bytes(data)))
+    else:
+        # Python's remainder of a negative number is another one, and that client hashes characters
+        # instead of bytes.
+        place = hash_code(len(key), words_of_characters(key))
+    return partition_ids[place % len(partition_ids)]
+
+
+def words_of_bytes(data: bytes) -> Sequence[int]:
+    """Return bytes as words of 32 bits, padded with zeros to whole blocks of three words."""
+    size = -(-len(data) // BLOCK) * BLOCK
+    return struct.unpack(f"<{size // 4}I", data.ljust(size, b"\0"))
+
+
+def words_of_characters(text: str) -> Sequence[int]:
+    """Return the same for characters, of which those above 255 extend beyond their own byte."""
+    size = -(-len(text) // BLOCK) * BLOCK
+    points = [*map(ord, text.ljust(size, "\0"))]
+    return [
+        sum(point << 8 * place for place, point in enumerate(points[at : at + 4])) & BITS
+        for at in range(0, size, 4)
+    ]
+
+
+def hash_code(length: int, words: Sequence[int]) -> int:
+    """Return the hash of a key of a length, as a signed number of 16 bits."""
+    first, second = lookup3(length, words)
     unsigned = (first ^ second) & 0xFFFF
-    number = unsigned - 0x1_0000 if unsigned & 0x8000 else unsigned
-    # Unlike in Python, the remainder of a negative number is that of its absolute value in .NET.
-    return partition_ids[abs(number) % len(partition_ids)]
+    return unsigned - 0x1_0000 if unsigned & 0x8000 else unsigned
 
 
-def lookup3(data: bytes) -> tuple[int, int]:
-    """Return the two 32-bit hashes of some bytes, both seeds 0."""
-    a = b = c = (SEED + len(data)) & BITS
-    at = 0
-    while len(data) - at > BLOCK.size:
-        x, y, z = BLOCK.unpack_from(data, at)
-        a, b, c = mix((a + x) & BITS, (b + y) & BITS, (c + z) & BITS)
-        at += BLOCK.size
-    if at == len(data):
-        return c, b
-    x, y, z = BLOCK.unpack(data[at:].ljust(BLOCK.size, b"\0"))
-    a, b, c = final((a + x) & BITS, (b + y) & BITS, (c + z) & BITS)
+def lookup3(length: int, words: Sequence[int]) -> tuple[int, int]:
+    """Return the two 32-bit hashes of whole blocks of three words, both seeds 0."""
+    a = b = c = (SEED + length) & BITS
+    last = len(words) - 3
+    for at in range(0, last + 1, 3):
+        x, y, z = words[at : at + 3]
+        scramble = final if at == last else mix
+        a, b, c = scramble((a + x) & BITS, (b + y) & BITS, (c + z) & BITS)
     return c, b
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from eventhub_checkpoints._shared.settings import is_count, require, require_seconds
+from eventhub_checkpoints.send.routing import Partitioner
 
 SendPath = Literal["auto", "fast", "public"]
 
@@ -25,6 +26,9 @@ class SendSettings:
             is, unless its events name neither partition nor key.
         operation_timeout: seconds after which a batch that was not accepted is an error; they
             include all repetitions, and the pauses for which the service asks.
+        partitioner: which partition a key gets: `service`, as the service and the official .NET,
+            Java and JavaScript clients decide; `python`, as azure-eventhub's producer with
+            `buffered_mode`, which places up to half of the keys elsewhere.
 
     Raises:
         ConfigurationError: one of them is invalid.
@@ -34,12 +38,14 @@ class SendSettings:
     bytes_per_batch: int = BYTES_PER_BATCH
     most_in_flight: int = MOST_IN_FLIGHT
     operation_timeout: float = OPERATION_TIMEOUT
+    partitioner: Partitioner = "service"
 
     def __post_init__(self) -> None:
         for name in ("bytes_per_batch", "most_in_flight"):
             value = getattr(self, name)
             require(name, value, is_count(value), "a whole number, 1 or more")
         require_seconds("operation_timeout", self.operation_timeout)
-        paths = get_args(SendPath)
-        is_path = isinstance(self.send_path, str) and self.send_path in paths
-        require("send_path", self.send_path, is_path, f"one of {', '.join(paths)}")
+        for name, choices in (("send_path", SendPath), ("partitioner", Partitioner)):
+            value, known = getattr(self, name), get_args(choices)
+            is_known = isinstance(value, str) and value in known
+            require(name, value, is_known, f"one of {', '.join(known)}")

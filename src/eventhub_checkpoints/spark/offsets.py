@@ -34,8 +34,9 @@ class StreamOffset:
         next: sequence number of the next event to read, by partition id.
         begins: where partitions begin in the batch that ends here, if not at the end of the batch
             before.
-        lost: number of events that were gone when a batch was planned, by partition id, since the
-            query was new. Events that expire between planning and reading are only logged.
+        lost: number of events that were gone when a batch was planned, or planned again after a
+            restart, by partition id, since the query was new. Events that expire after that, before
+            a task reads them, are only logged: a task cannot report to the driver.
         is_initial: whether the first batch starts here, so that no batch ends here.
         namespace: see `Address.lasting_namespace`; "" too in offsets of earlier versions.
         created: when the hub was created, ISO 8601; "" if unknown.
@@ -50,44 +51,45 @@ class StreamOffset:
     created: str = ""
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any], hub: str, namespace: str) -> Self:
+    def from_json(cls, value: object, hub: str, namespace: str) -> Self:
         """Parse the output of `to_json`.
 
         Args:
-            value: the output.
+            value: the output; or what another source or an accident has put in its place.
             hub: the hub's name in the options.
             namespace: see `Address.lasting_namespace`; "" is compared with nothing.
 
         Raises:
             ConfigurationError: it belongs to another hub, namespace or source.
         """
-        for kind, key, name in (("hub", HUB, hub), ("namespace", NAMESPACE, namespace)):
-            stored = str(value.get(key, name))
+        if not isinstance(value, Mapping) or not value:
+            raise foreign_checkpoint(quoted(value))
+        for key, kind in METADATA.items():
+            if not isinstance(value.get(key, kind()), kind):
+                raise foreign_checkpoint(f"{quoted(value[key])} as {key}")
+        for what, key, name in (("hub", HUB, hub), ("namespace", NAMESPACE, namespace)):
+            stored = value.get(key, name)
             if key == NAMESPACE:
                 # Earlier versions kept the path of an endpoint such as sb://NAMESPACE/HUB.
                 stored = stored.partition("/")[0]
             if name and stored.lower() != name.lower():
                 raise ConfigurationError(
-                    f"the query's checkpoint belongs to {kind} {quoted(stored)}, and the options "
+                    f"the query's checkpoint belongs to {what} {quoted(stored)}, and the options "
                     f"name {quoted(name)}; give a query on another hub its own checkpointLocation"
                 )
         numbers = {key: number for key, number in value.items() if not key.startswith("_")}
         begins, lost = value.get(FROM, {}), value.get(LOST, {})
         if not all(map(is_numbers, (numbers, begins, lost))):
             foreign = [key for key in numbers if not is_numbers({key: numbers[key]})]
-            raise ConfigurationError(
-                "the query's checkpoint was written by another source (it has "
-                f"{quoted((foreign or [FROM])[0])}); give the query a new checkpointLocation, and "
-                "begin where the old one stopped with read_spark_checkpoint"
-            )
+            raise foreign_checkpoint(quoted((foreign or [FROM])[0]))
         return cls(
             hub,
             numbers,
             in_order(begins),
             in_order(lost),
-            bool(value.get(INITIAL)),
+            value.get(INITIAL, False),
             namespace,
-            str(value.get(CREATED, "")),
+            value.get(CREATED, ""),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -116,6 +118,29 @@ class StreamOffset:
         """
         end = self.next[partition_id]
         return self.begins.get(partition_id, previous.next.get(partition_id, end))
+
+
+METADATA: Mapping[str, type] = {
+    HUB: str,
+    NAMESPACE: str,
+    CREATED: str,
+    INITIAL: bool,
+    FROM: dict,
+    LOST: dict,
+}
+"""Types of the metadata in an offset of this package's source."""
+
+
+def foreign_checkpoint(found: str) -> ConfigurationError:
+    """Return the error for an offset that this package's source has not written.
+
+    Args:
+        found: what is in it, for the message.
+    """
+    return ConfigurationError(
+        f"the query's checkpoint was written by another source (it has {found}); give the query a "
+        "new checkpointLocation, and begin where the old one stopped with read_spark_checkpoint"
+    )
 
 
 ByHub = dict[str | None, dict[str, int]]

@@ -48,6 +48,9 @@ NOT_OF_TABLE = (
     "spark.read.options(...).table(...) or SELECT * FROM ... WITH (...), or use CREATE TEMPORARY "
     "VIEW; write by df.write"
 )
+PATH = ("path", "paths")
+"""Options that Spark makes of the arguments of `load`, `save` and `start`."""
+
 FROM_ENVIRONMENT = "env:"
 KAFKA = "kafka."
 """Prefix of the options that are passed on to librdkafka as its settings."""
@@ -93,6 +96,11 @@ def known_options(options: Options, names: Sequence[str]) -> dict[str, str]:
         if bare == "checkpointlocation":
             raise ConfigurationError(
                 "the option checkpointLocation belongs to writeStream, not to readStream"
+            )
+        if bare in PATH:
+            raise ConfigurationError(
+                "format('eventhubs') has no path; call load(), save() or start() without one, and "
+                "name the hub by the option connectionString or eventHubName"
             )
         if bare in REASONS and bare not in spelled:
             raise ConfigurationError("the option {} is refused: {}".format(*REASONS[bare]))

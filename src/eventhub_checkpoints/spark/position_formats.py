@@ -86,19 +86,45 @@ def parse_position(text: str | Mapping[str, Any], what: str) -> EventPosition:
 def parse_positions(text: str, hub: str, what: str) -> dict[str, EventPosition]:
     """Parse the connector's JSON of positions by partition.
 
+    Args:
+        text: the JSON.
+        hub: the hub's name, case included.
+        what: the option, which is the name of the class that makes its value.
+
     Raises:
-        ConfigurationError: the string is malformed, or names another hub: the connector would
-            silently ignore that entry.
+        ConfigurationError: the string is malformed, of another form, or names another hub: the
+            connector would silently ignore that entry.
     """
+    entries = parse_object(text, what)
+    made = f"{what[:1].upper()}{what[1:]}"
+    for key, fields in entries.items():
+        if is_partition_id(key):
+            raise ConfigurationError(
+                f"{what} names partition {quoted(key)} without the hub; expected the connector's "
+                f"JSON, as {made}({hub!r}, positions).to_source() returns it, with an "
+                "EventPosition for each partition"
+            )
+        if isinstance(fields, dict) and fields and all(map(is_partition_id, fields)):
+            raise ConfigurationError(
+                f"{what} is the JSON of Spark's Kafka source; expected the connector's, as "
+                f"{made}.from_kafka(text, {quoted(key)}).to_source() returns it"
+            )
     return {
         parse_key(key, hub, what): parse_position(fields, f"{what}, entry {quoted(key)}")
-        for key, fields in parse_object(text, what).items()
+        for key, fields in entries.items()
     }
 
 
 def parse_key(key: str, hub: str, what: str) -> str:
     """Parse the partition id in a key such as `{"ehName":"hub","partitionId":0}`."""
-    named = parse_object(key, f"{what}, key {quoted(key)}")
+    try:
+        named = parse_object(key, what)
+    except ConfigurationError:
+        expected = compact({"ehName": hub, "partitionId": 0})
+        raise ConfigurationError(
+            f"{what}, key {quoted(key)} does not name a hub and a partition; expected a string "
+            f"such as {expected}"
+        ) from None
     partition = named.get("partitionId")
     if type(partition) is not int:
         raise ConfigurationError(f"{what}, key {quoted(key)}: partitionId must be a number")

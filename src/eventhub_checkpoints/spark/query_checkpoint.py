@@ -225,7 +225,7 @@ class _Reader:
             starts = offsets.in_order(noted)
         if before is not None:
             return self._end(before) | starts
-        text = self._files.text(f"sources/{name}/0") if batch == 0 else None
+        text = self._text(f"sources/{name}/0") if batch == 0 else None
         if text is None:
             return starts or None
         # A zero byte (Kafka's source only), the version, and in the next line the offset.
@@ -235,9 +235,18 @@ class _Reader:
     def _end(self, batch: int) -> dict[str, int]:
         return offsets.of_hub(self._offset(batch)[1], self._hub)
 
+    def _text(self, name: str) -> str | None:
+        try:
+            return self._files.text(name)
+        except UnicodeDecodeError as error:
+            raise ConfigurationError(
+                f"{name} in {self._location} is damaged, or no file of Spark: it is not text in "
+                f"UTF-8 ({error.reason} at byte {error.start})"
+            ) from error
+
     def _read_offset(self, batch: int) -> tuple[str, object]:
         """Return the name of the source's folder, and its offset at the end of a batch."""
-        text = self._files.text(f"offsets/{batch}")
+        text = self._text(f"offsets/{batch}")
         if text is None:
             raise ConfigurationError(f"{self._location} has no offsets of batch {batch}")
         by_source = _parse_offsets(text, f"offsets/{batch} in {self._location}")

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 from azure.core.credentials import AccessToken, AzureNamedKeyCredential
+from confluent_kafka import KafkaError
 
 from eventhub_checkpoints import ConfigurationError
 from eventhub_checkpoints.receive import (
@@ -14,7 +15,7 @@ from eventhub_checkpoints.receive import (
 )
 from eventhub_checkpoints.receive.kafka import address as queries
 from eventhub_checkpoints.receive.kafka.address import KafkaAddress
-from eventhub_checkpoints.receive.kafka.client import ClientErrors
+from eventhub_checkpoints.receive.kafka.client import ClientErrors, checked
 from waiting import eventually
 
 SECRET = "c2VjcmV0LWtleS10aGF0LW5vLWxvZy1tYXktc2hvdw=="
@@ -199,3 +200,35 @@ class SlowConsumer:
 def test_no_answer_is_not_an_empty_partition():
     topic = queries.TopicQueries(SlowConsumer(), ClientErrors("ns/orders", ()), "orders")
     assert topic.ends("0") == (3, 5)
+
+
+def test_a_server_of_another_protocol_is_named_as_such():
+    errors = ClientErrors("ns/orders", ())
+    said = (
+        "ns:5671/bootstrap: Receive failed: Invalid response size 1095586128 (0..100000000): "
+        "increase receive.message.max.bytes (after 6ms in state APIVERSION_QUERY)"
+    )
+    errors(KafkaError(KafkaError._TRANSPORT, said))
+    assert errors.reason == (
+        " (ns:5671/bootstrap: the server at this port does not speak Kafka's protocol)"
+    )
+
+
+@pytest.mark.parametrize("server", ["ns.servicebus.windows.net:9093", "broker:443", "broker", ""])
+def test_ports_that_a_broker_may_have_are_accepted(server):
+    servers = {"bootstrap.servers": f"SASL_SSL://{server}" if server else server}
+    assert checked(servers) == servers
+
+
+@pytest.mark.parametrize(
+    "server",
+    [
+        "ns.servicebus.windows.net:5671",
+        "ns.servicebus.windows.net:443",
+        "ns.servicebus.windows.net",
+        "broker:5672",
+    ],
+)
+def test_a_port_of_another_protocol_is_refused(server):
+    with pytest.raises(ConfigurationError, match="the Kafka endpoint of Event Hubs has port 9093"):
+        checked({"bootstrap.servers": f"broker:9092, SSL://{server}"})

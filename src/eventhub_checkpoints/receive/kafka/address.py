@@ -364,17 +364,21 @@ class KafkaQueries(HubQueries):
     def ask(
         self, partition_ids: Sequence[str], timeout: float
     ) -> tuple[HubProperties, dict[str, PartitionProperties]]:
-        query = self._address.query
+        query, deadline = self._address.query, time.monotonic() + timeout
+
+        def left() -> float:
+            return max(PAUSE, deadline - time.monotonic())
 
         def ask_hub() -> HubProperties:
-            return HubProperties(query(lambda queries: queries.partition_ids(timeout)), None)
+            return HubProperties(query(lambda queries: queries.partition_ids(left())), None)
 
         def ask_partition(partition_id: str) -> PartitionProperties:
-            first, following = query(lambda queries: queries.ends(partition_id, timeout))
+            first, following = query(lambda queries: queries.ends(partition_id, left()))
             return PartitionProperties(partition_id, first, following, "", None)
 
+        # Each query gives up in time, and says why; the outer limit does not know the reason.
         hub, found, failed = ask_with_hub(
-            self._address, partition_ids, ask_hub, ask_partition, timeout
+            self._address, partition_ids, ask_hub, ask_partition, 2 * timeout
         )
         for error in failed.values():
             raise error

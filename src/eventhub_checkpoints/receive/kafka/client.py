@@ -6,6 +6,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
 
+from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError, HubUnavailableError
 from eventhub_checkpoints.receive.credentials import (
     Credential,
@@ -42,6 +43,16 @@ OUT_OF_RANGE = frozenset({KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_O
 
 SETTING = re.compile(r'configuration property:? "([\w.]+)"$')
 """How librdkafka names a setting at the end of a message."""
+
+
+FOREIGN = re.compile(r"Receive failed: Invalid response size .*", re.DOTALL)
+"""What librdkafka says, with advice that does not help, of a server of another protocol."""
+
+ENDPOINT = (
+    "Can its Kafka endpoint be reached? Event Hubs has one on port 9093, and on no other, in every "
+    "tier but Basic"
+)
+"""What to check where servers do not answer, or not in Kafka's protocol."""
 
 
 class ClientErrors:
@@ -99,12 +110,11 @@ class ClientErrors:
         """Return the error for a query `what` that was not answered in time."""
         return HubUnavailableError(
             f"{self._where} gave no answer over Kafka within {round(seconds, 1):g} s to a query "
-            f"for {what}{self.reason}. Can its Kafka endpoint be reached? Event Hubs has one on "
-            "port 9093 in every tier but Basic"
+            f"for {what}{self.reason}. {ENDPOINT}"
         )
 
     def _without_secrets(self, error: KafkaError) -> str:
-        text = error.str()
+        text = FOREIGN.sub("the server at this port does not speak Kafka's protocol", error.str())
         for secret in self._secrets:
             text = text.replace(secret, "***")
         return text
@@ -131,6 +141,9 @@ Settings = Mapping[str, str]
 
 BOOTSTRAP = "bootstrap.servers"
 PORT = 9093
+AMQP_PORTS = ("5671", "5672")
+OF_SERVICE = ".servicebus.windows.net"
+"""End of the hosts whose only Kafka port is `PORT`."""
 CONNECTION_STRING_USER = "$ConnectionString"
 """User name with which the service accepts a whole connection string as password."""
 
@@ -171,11 +184,20 @@ def checked(settings: Mapping[str, str]) -> dict[str, str]:
     """Return the settings passed by a job, after checking that none is reserved.
 
     Raises:
-        ConfigurationError: one is reserved. The message shows no value.
+        ConfigurationError: one is reserved, or a server's port is not one of Kafka. The message
+            shows no value but the port.
     """
     for name in settings:
         if name in RESERVED:
             raise ConfigurationError(f"kafka.{name} cannot be set: {RESERVED[name]}")
+    for server in servers(settings):
+        host, _, port = server.partition(":")
+        is_of_service = host.lower().endswith(OF_SERVICE)
+        if port in AMQP_PORTS or (is_of_service and port != str(PORT)):
+            named = f"port {quoted(port)}, which is not one of Kafka" if port else "no port"
+            raise ConfigurationError(
+                f"kafka.{BOOTSTRAP} names {named}; the Kafka endpoint of Event Hubs has port {PORT}"
+            )
     return dict(settings)
 
 
@@ -197,9 +219,15 @@ def hub_settings(namespace: str, connection_string: str) -> dict[str, str]:
     }
 
 
+def servers(settings: Mapping[str, str]) -> list[str]:
+    """Return the bootstrap servers, without the name of a protocol."""
+    listed = settings.get(BOOTSTRAP, "").split(",")
+    return [server.strip().rpartition("://")[2] for server in listed]
+
+
 def first_server(settings: Mapping[str, str]) -> str:
-    """Return the first of the bootstrap servers, without the name of a protocol."""
-    return settings.get(BOOTSTRAP, "").split(",")[0].strip().rpartition("://")[2]
+    """Return the first of the bootstrap servers."""
+    return servers(settings)[0]
 
 
 Tokens = Callable[[str], tuple[str, float]]

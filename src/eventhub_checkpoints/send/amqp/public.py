@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from concurrent.futures import wait
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, TypeVar
 
@@ -13,6 +14,8 @@ from azure.eventhub.exceptions import OperationTimeoutError
 from eventhub_checkpoints._shared.client import Failure, failure_of
 from eventhub_checkpoints._shared.workers import in_daemon_thread
 from eventhub_checkpoints.amqp.messages import decode_message, split_batch
+from eventhub_checkpoints.amqp.types import Timestamp
+from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.amqp.outage import Outage
 from eventhub_checkpoints.send.amqp.outlet import Outlet
 from eventhub_checkpoints.send.filling import Batch
@@ -105,9 +108,32 @@ def public_message(encoded: bytes) -> AmqpAnnotatedMessage:
     sections: dict[str, Any] = {
         "data_body": message.data,
         "annotations": message.message_annotations,
-        "application_properties": message.application_properties,
+        "application_properties": {
+            name: public_value(value)
+            for name, value in (message.application_properties or {}).items()
+        },
     }
     if message.properties is not None:
         # The client refuses None for properties, and calls its class with these itself.
         sections["properties"] = {"content_type": message.properties.content_type}
     return AmqpAnnotatedMessage(**sections)
+
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def public_value(value: Any) -> Any:
+    """Return the value of a property as the client encodes it with the same type.
+
+    Raises:
+        ConfigurationError: it is a time that Python does not have.
+    """
+    if not isinstance(value, Timestamp):
+        return value
+    try:
+        return EPOCH + timedelta(milliseconds=value)
+    except OverflowError:
+        raise ConfigurationError(
+            f"a property is the time {int(value)}, in milliseconds since 1970, which is not in the "
+            "years 1 to 9999 of the client's public API; use sendPath=fast, or send a string"
+        ) from None

@@ -25,7 +25,7 @@ from eventhub_checkpoints.send.amqp.outlet import Outlet
 from eventhub_checkpoints.send.amqp.public import PublicOutlet
 from eventhub_checkpoints.send.events import EventRows, encode_rows
 from eventhub_checkpoints.send.filling import Batch, BatchFiller, check_sizes
-from eventhub_checkpoints.send.routing import partition_of
+from eventhub_checkpoints.send.routing import check_keys, partition_of
 from eventhub_checkpoints.send.sender import Sender
 from eventhub_checkpoints.send.settings import SendSettings
 
@@ -59,6 +59,7 @@ class HubSender(Sender):
     def send(self, rows: EventRows) -> None:
         if not len(rows):
             return
+        check_keys(rows.partition_keys)
         with explained(self._address):
             outlet, filler = self._opened()
             sections = encode_rows(rows)
@@ -178,7 +179,7 @@ class HubSender(Sender):
             with ManagementQueries(self._address, right="send") as queries:
                 hub, _ = queries.ask([], self._settings.operation_timeout)
             self._partition_ids = hub.partition_ids
-        return partition_of(key, self._partition_ids)
+        return partition_of(key, self._partition_ids, self._settings.partitioner)
 
 
 @contextmanager

@@ -9,8 +9,8 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from eventhub_checkpoints.errors import ConfigurationError, HubUnavailableError
 from eventhub_checkpoints.receive.kafka.address import KafkaAddress
-from eventhub_checkpoints.receive.kafka.client import ClientErrors, unusable_setting
-from eventhub_checkpoints.send.events import EventRows, PropertyMaps, Text
+from eventhub_checkpoints.receive.kafka.client import ENDPOINT, ClientErrors, unusable_setting
+from eventhub_checkpoints.send.events import EventRows, PropertyMaps, PropertyValue
 from eventhub_checkpoints.send.sender import Sender
 from eventhub_checkpoints.send.settings import SendSettings
 
@@ -114,7 +114,7 @@ class KafkaSender(Sender):
             if time.monotonic() >= deadline:
                 raise HubUnavailableError(
                     f"{self._address} did not confirm all events over Kafka within "
-                    f"{self._timeout:g} s{self._errors.reason}"
+                    f"{self._timeout:g} s{self._errors.reason}. {ENDPOINT}"
                 )
         self._check()
 
@@ -161,14 +161,14 @@ class KafkaSender(Sender):
         sentence = f"{self._address} did not accept {what} over Kafka: {self._failure.str()}"
         if self._failure.code() in REFUSED:
             raise ConfigurationError(sentence)
-        raise HubUnavailableError(sentence)
+        raise HubUnavailableError(f"{sentence}{self._errors.reason}. {ENDPOINT}")
 
 
 Headers = list[tuple[str, bytes | None]] | None
 
 
 def headers_of(maps: PropertyMaps | None, count: int) -> list[Headers]:
-    """Return the headers of each row: its properties as UTF-8."""
+    """Return the headers of each row: its properties as UTF-8, times in milliseconds."""
     if maps is None:
         return [None] * count
     keys = [key.decode() if isinstance(key, bytes) else key for key in maps.keys]
@@ -177,6 +177,6 @@ def headers_of(maps: PropertyMaps | None, count: int) -> list[Headers]:
     return [pairs[begin:end] or None for begin, end in pairwise(maps.ends)]
 
 
-def encoded(value: Text | None) -> bytes | None:
-    """Return a string as UTF-8."""
-    return value.encode() if isinstance(value, str) else value
+def encoded(value: PropertyValue | None) -> bytes | None:
+    """Return a value as UTF-8: a time as its number, as it is read from a hub."""
+    return value if value is None or isinstance(value, bytes) else str(value).encode()

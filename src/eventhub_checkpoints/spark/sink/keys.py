@@ -9,7 +9,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812  (PySpark's own convention)
 
 from eventhub_checkpoints.errors import ConfigurationError
-from eventhub_checkpoints.send.events import EventRows, PropertyMaps, Text, encode_rows
+from eventhub_checkpoints.send.events import (
+    EventRows,
+    PropertyMaps,
+    PropertyValue,
+    Text,
+    encode_rows,
+)
 
 EVENT_KEY = "event-key"
 """Application property with the key of an event."""
@@ -65,7 +71,7 @@ def with_keys(rows: EventRows, keys: Sequence[str | None]) -> EventRows:
             "event's key; remove it, for example with map_filter"
         )
     names: list[Text] = []
-    values: list[Text | None] = []
+    values: list[PropertyValue | None] = []
     for (begin, end), key in zip(pairwise(maps.ends), keys, strict=True):
         names += [EVENT_KEY, *maps.keys[begin:end]]
         values += [key, *maps.values[begin:end]]

@@ -7,6 +7,7 @@ from typing import Self, get_args
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.address import Address
 from eventhub_checkpoints.send import settings
+from eventhub_checkpoints.send.routing import Partitioner
 from eventhub_checkpoints.spark.options import (
     HUB,
     PASSED_ON,
@@ -26,6 +27,7 @@ NAMES = (
     "sendPath",
     "bytesPerBatch",
     "batchesInFlight",
+    "partitioner",
     "keyColumn",
     "eventKeys",
     "keyScope",
@@ -71,11 +73,6 @@ class SinkOptions:
             ConfigurationError: an option is unknown, for reading, malformed, set twice or missing.
         """
         own = {name: value for name, value in options.items() if name.lower() not in OF_SPARK}
-        if "path" in {name.lower() for name in own}:
-            raise ConfigurationError(
-                "format('eventhubs') has no path; call save() or start() without one, and name "
-                "the hub by the option connectionString or eventHubName"
-            )
         known = known_options(own, (*NAMES, *SOURCE_NAMES))
         # Jobs share the options of the hub between source and sink.
         known.pop("consumerGroup", None)
@@ -89,7 +86,12 @@ class SinkOptions:
         return cls(address, parse_settings(known), parse_keys(known))
 
 
-OF_AMQP = ("sendPath", "batchesInFlight")
+OF_AMQP: Mapping[str, str] = {
+    "sendPath": "remove it",
+    "batchesInFlight": "remove it",
+    "partitioner": "set kafka.partitioner, of librdkafka",
+}
+"""Options without an effect over Kafka, and what to do instead."""
 IDEMPOTENCE = "kafka.enable.idempotence"
 
 
@@ -103,7 +105,8 @@ def check_transport(options: Options) -> None:
         return
     if unused := [name for name in OF_AMQP if name in options]:
         raise ConfigurationError(
-            f"the option {unused[0]} has no effect over Kafka; remove it, or use transport=amqp"
+            f"the option {unused[0]} has no effect over Kafka; {OF_AMQP[unused[0]]}, or use "
+            "transport=amqp"
         )
     if options.get(IDEMPOTENCE, "true").strip().lower() not in ("true", "t", "1"):
         raise ConfigurationError(
@@ -115,11 +118,13 @@ def check_transport(options: Options) -> None:
 def parse_settings(options: Options) -> settings.SendSettings:
     """Return the settings for sending."""
     paths: tuple[settings.SendPath, ...] = get_args(settings.SendPath)
+    partitioners: tuple[Partitioner, ...] = get_args(Partitioner)
     return settings.SendSettings(
         send_path=parse_choice(options, "sendPath", "auto", paths),
         bytes_per_batch=parse_count(options, "bytesPerBatch", settings.BYTES_PER_BATCH),
         most_in_flight=parse_count(options, "batchesInFlight", settings.MOST_IN_FLIGHT),
         operation_timeout=parse_seconds(options, "operationTimeout", settings.OPERATION_TIMEOUT),
+        partitioner=parse_choice(options, "partitioner", "service", partitioners),
     )
 
 

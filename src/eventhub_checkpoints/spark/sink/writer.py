@@ -1,24 +1,34 @@
 """The sink for batches and micro-batches: checks on the driver, and what a task does."""
 
+import inspect
 import logging
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark import TaskContext
+from pyspark.errors import PySparkException
 from pyspark.sql import datasource
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamWriter
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructType
+from pyspark.sql.pandas.types import to_arrow_type
+from pyspark.sql.types import DataType, StructType
 
 from eventhub_checkpoints._shared.secrets import quoted
+from eventhub_checkpoints._shared.settings import nearest
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.amqp.address import HubAddress
 from eventhub_checkpoints.send.amqp.sender import HubSender
-from eventhub_checkpoints.send.arrow import COLUMNS, check_schema, read_rows, stating_progress
+from eventhub_checkpoints.send.arrow import (
+    COLUMNS,
+    check_names,
+    check_type,
+    read_rows,
+    stating_progress,
+)
 from eventhub_checkpoints.send.events import EventRows
 from eventhub_checkpoints.send.sender import Sender
 from eventhub_checkpoints.spark.kept_connections import KeptConnections
@@ -58,8 +68,7 @@ class Writing:
 
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
         self._options = SinkOptions.parse(options)
-        self._names = check_columns(schema, self._options.keys.column)
-        self._types = to_arrow_schema(schema).types
+        self._names, self._types = check_columns(schema, self._options.keys.column)
         self._job = uuid.uuid4().hex
 
     def __repr__(self) -> str:
@@ -157,34 +166,66 @@ def log_sent(messages: Sequence[WriterCommitMessage | None]) -> None:
         )
 
 
-def check_columns(schema: StructType, key_column: str) -> list[str]:
-    """Return the names of the columns as events have them; Spark's are in any case.
+def check_columns(schema: StructType, key_column: str) -> tuple[list[str], list[pa.DataType]]:
+    """Return the names of the columns as events have them, and their types.
+
+    Spark's names are in any case. Types are converted after the names are known: a column that is
+    not sent may have a type that Arrow does not have.
 
     Raises:
         ConfigurationError: a column is missing, unknown, there twice, or of another type.
     """
-    spelled = {name.lower(): name for name in (key_column, *COLUMNS)}
-    names = [spelled.get(field.name.lower(), field.name) for field in schema.fields]
-    fields = list(zip(names, to_arrow_schema(schema).types, strict=True))
-    check_schema(pa.schema([field for field in fields if field[0] != key_column]))
-    if not key_column:
-        return names
     if key_column in COLUMNS:
         raise ConfigurationError(
             f"keyColumn is {key_column}, which is a column of events; use another name"
         )
-    if dict(fields).get(key_column) != pa.string():
+    spelled = {name.lower(): name for name in (key_column, *COLUMNS)}
+    names = [spelled.get(field.name.lower(), field.name) for field in schema.fields]
+    if key_column and key_column not in names:
+        others = [name for name in names if name not in COLUMNS]
+        meant = nearest(key_column, others)
         raise ConfigurationError(
-            f"keyColumn is {quoted(key_column)}, which is not a column of strings; cast it"
+            f"keyColumn is {quoted(key_column)}, and the rows have no such column; "
+            + (f"did you mean {meant}?" if meant else f"they have {', '.join(names)}")
         )
-    return names
+    check_names([name for name in names if name != key_column])
+    types: list[pa.DataType] = []
+    for name, field in zip(names, schema.fields, strict=True):
+        kind = arrow_type(field.dataType)
+        if name == key_column and kind != pa.string():
+            raise ConfigurationError(
+                f"keyColumn is {quoted(key_column)}, which is of the type "
+                f"{field.dataType.simpleString()}; expected a column of strings: cast it"
+            )
+        if name != key_column:
+            check_type(name, field.dataType.simpleString() if kind is None else kind)
+        types.append(kind)
+    return names, types
+
+
+TAKES_TIME_ZONE = "timezone" in inspect.signature(to_arrow_type).parameters
+TIME_ZONE: Mapping[str, Any] = {"timezone": "UTC"} if TAKES_TIME_ZONE else {}
+"""PySpark 4.3 needs it for a type of times; PySpark 4.0 does not know it, and always uses UTC."""
+
+
+def arrow_type(kind: DataType) -> pa.DataType | None:
+    """Return the type in Arrow; None if it has none, such as for an interval of the calendar."""
+    try:
+        return to_arrow_type(kind, **TIME_ZONE)
+    except PySparkException:
+        return None
 
 
 def as_arrow(value: Any) -> Any:
     """Return a value of a row as Arrow accepts it."""
     if isinstance(value, bytearray):
         return bytes(value)
-    return list(value.items()) if isinstance(value, dict) else value
+    if isinstance(value, datetime):
+        # Spark's rows have times without a zone, in that of the process.
+        return value.astimezone(UTC)
+    if isinstance(value, dict):
+        return [(key, as_arrow(item)) for key, item in value.items()]
+    return value
 
 
 def new_sender(options: SinkOptions) -> Sender:

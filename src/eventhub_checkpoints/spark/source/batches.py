@@ -2,6 +2,7 @@
 
 import gc
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -160,6 +161,23 @@ def losses(
     return [*gone, *(each.loss for each in starts.values() if each.loss)]
 
 
+def expired_events(
+    ranges: Sequence[OffsetRange], before: StreamOffset, end: StreamOffset
+) -> dict[str, int]:
+    """Return the number of events by partition that a batch no longer has, though it was planned.
+
+    Args:
+        ranges: what `retained` left of the batch from `before` to `end`.
+    """
+    gone = {
+        each.partition_id: min(each.from_sequence_number, end.next[each.partition_id])
+        - end.begin(each.partition_id, before)
+        for each in ranges
+    }
+    # Below 0, if the hub was created again and reading moved to its first event.
+    return {partition: count for partition, count in gone.items() if count > 0}
+
+
 def waiting_events(starts: Mapping[str, PartitionStart], ends: Mapping[str, int]) -> dict[str, int]:
     """Return the number of events from the start of each partition to its end."""
     return {key: max(0, ends.get(key, 0) - each.number) for key, each in starts.items()}
@@ -171,8 +189,9 @@ def next_offset(
     waiting: Mapping[str, int],
     limits: Limits,
     created: str,
+    expired: Mapping[str, int],
 ) -> StreamOffset:
-    """Return the end of the next micro-batch; `start` itself if there are no new events.
+    """Return the end of the next micro-batch; `start` itself if there is nothing to read or tell.
 
     Args:
         start: the position of the stream.
@@ -180,20 +199,22 @@ def next_offset(
         waiting: number of events from there on, of each partition; see `waiting_events`.
         limits: maximum size of the micro-batch.
         created: when the hub was created; "" if unknown.
+        expired: events of the batch that ends at `start` which had expired when it was run again;
+            see `expired_events`.
     """
     counts = limited(limits, waiting)
     reached = {key: each.number + counts[key] for key, each in starts.items()}
-    if reached == dict(start.next) and not start.is_initial and start.is_of(created):
+    is_told = not start.is_initial and start.is_of(created) and not expired
+    if reached == dict(start.next) and is_told:
         return start
     begins = {
         key: each.number
         for key, each in starts.items()
         if start.is_initial or start.next.get(key) != each.number
     }
-    lost = dict(start.lost)
-    for key, each in starts.items():
-        if each.lost:
-            lost[key] = lost.get(key, 0) + each.lost
+    lost = Counter(start.lost)
+    lost.update(expired)
+    lost.update({key: each.lost for key, each in starts.items() if each.lost})
     # A batch over Kafka, where the time is not reported, must not forget it.
     return replace(
         start,

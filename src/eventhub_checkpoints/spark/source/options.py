@@ -285,7 +285,13 @@ def parse_one_position(options: Options, name: str, default: str) -> EventPositi
     """Parse one position: `earliest`, `latest`, a time, or the connector's JSON."""
     text = options.get(name, default).strip()
     if text.startswith("{"):
-        return formats.parse_position(text, name)
+        fields = formats.parse_object(text, name)
+        if fields and not fields.keys() & set(formats.FIELDS):
+            raise ConfigurationError(
+                f"{name} is one position, for all partitions that {name}s does not name; use "
+                f"{name}s for positions by partition"
+            )
+        return formats.parse_position(fields, name)
     if text in ("earliest", "latest"):
         return position_of(text)
     if end := END_NAMES.get(meaning_of(text)):
@@ -309,7 +315,13 @@ def parse_by_partition(options: Options, name: str, hub: str) -> dict[str, Event
             f"{name} is an object that Spark has converted to a string; pass its options by "
             ".options(**positions.to_source())"
         )
-    return formats.parse_positions(options[name], hub, name) if name in options else {}
+    text = options.get(name, "{}").strip()
+    if not text.startswith("{"):
+        raise ConfigurationError(
+            f"{name} is {quoted(text)}; expected the connector's JSON, with a position for each "
+            f"partition. Use {name[:-1]} for one position of all partitions"
+        )
+    return formats.parse_positions(text, hub, name)
 
 
 def parse_limit(options: Options, name: str) -> int | None:

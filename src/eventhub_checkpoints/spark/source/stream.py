@@ -17,7 +17,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.address import HubQueries, HubState
-from eventhub_checkpoints.receive.read_plan import report, resolve, retained
+from eventhub_checkpoints.receive.read_plan import partition_gone, report, resolve, retained
 from eventhub_checkpoints.spark.offsets import StreamOffset
 from eventhub_checkpoints.spark.source import batches
 from eventhub_checkpoints.spark.source.options import NO_LIMITS, Limits, SourceOptions
@@ -82,6 +82,7 @@ class EventHubStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._queries: HubQueries | None = None
         self._initial: StreamOffset | None = None
         self._planned: StreamOffset | None = None
+        self._expired: Mapping[str, int] = {}
         self._state = HubState("", {})
         self._sizes = BodySizes(options.address, options.reading)
         self._latest: dict[str, Any] | None = None
@@ -148,9 +149,11 @@ class EventHubStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._target is not None:
             ends = {key: min(end, self._target.get(key, 0)) for key, end in ends.items()}
         end, waiting = here, batches.waiting_events(starts, ends)
-        if losses or here.is_initial or self._is_due(waiting, limit):
+        # Those of the last batch are noted in the next offset, because its own was written before.
+        expired = self._expired if here == self._planned else {}
+        if losses or expired or here.is_initial or self._is_due(waiting, limit):
             limits = self._limits(limit, starts, waiting)
-            end = batches.next_offset(here, starts, waiting, limits, state.created)
+            end = batches.next_offset(here, starts, waiting, limits, state.created, expired)
         if start is None:
             self._warn_of_single_batch(ends, end)
         self._is_idle = end is here
@@ -247,7 +250,7 @@ class EventHubStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             DataLossError: events of the batch are gone, and `failOnDataLoss` is set.
         """
         before, after = self._parse(start), self._parse(end)
-        self._planned = after
+        self._planned, self._expired = after, {}
         if dict(start) == dict(end):
             return []
         if self._latest != dict(end):
@@ -258,11 +261,15 @@ class EventHubStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             # of its events, by the numbers of others.
             report(again, options.reading)
             return []
-        ranges = [
-            retained(options.address, options.reading, held, after.begin(partition, before), end_at)
-            for partition, end_at in after.next.items()
-            if (held := partitions.get(partition))
-        ]
+        ranges = []
+        for partition, end_at in after.next.items():
+            begin = after.begin(partition, before)
+            if held := partitions.get(partition):
+                ranges.append(retained(options.address, options.reading, held, begin, end_at))
+            elif begin < end_at:
+                gone = partition_gone(options.address, partition, begin, partitions)
+                report(gone, options.reading)
+        self._expired = batches.expired_events(ranges, before, after)
         return batches.make_tasks(options, ranges)
 
     def read(self, partition: InputPartition) -> "Iterator[pa.RecordBatch]":
