@@ -14,7 +14,8 @@ from inspect import iscoroutine, iscoroutinefunction
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, cast
 
-from eventhub_checkpoints._shared.secrets import holds_secret, masked, quoted
+from eventhub_checkpoints._shared.error_messages import message_of
+from eventhub_checkpoints._shared.secrets import holds_secret, quoted
 from eventhub_checkpoints._shared.settings import nearest_first
 from eventhub_checkpoints.abilities import FullCheckpointStore
 from eventhub_checkpoints.errors import ConfigurationError
@@ -144,7 +145,7 @@ def _factory(module: str, name: str, what: str, expected: str) -> Callable[..., 
         factory = attrgetter(name)(importlib.import_module(module))
     except (ImportError, AttributeError) as error:
         raise ConfigurationError(
-            f"{what} names no store and cannot be imported ({masked(str(error))}); {expected}"
+            f"{what} names no store and cannot be imported ({message_of(error)}); {expected}"
         ) from error
     if not callable(factory):
         raise ConfigurationError(
@@ -162,7 +163,7 @@ def _called(url: str, factory: Callable[..., Any], keywords: dict[str, Any]) -> 
             raise
         arguments = f"with {', '.join(keywords)}" if keywords else "without arguments"
         raise ConfigurationError(
-            f"{shown(url)} could not be called {arguments}: {masked(str(error))}"
+            f"{shown(url)} could not be called {arguments}: {message_of(error)}"
         ) from error
 
 

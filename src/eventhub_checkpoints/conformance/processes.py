@@ -18,6 +18,7 @@ from multiprocessing.process import BaseProcess
 from multiprocessing.reduction import ForkingPickler
 from typing import Any, TypeVar
 
+from eventhub_checkpoints._shared.error_messages import described
 from eventhub_checkpoints.conformance.clients import Client, Loop
 from eventhub_checkpoints.conformance.contract import NotRaced
 from eventhub_checkpoints.errors import ConfigurationError
@@ -200,4 +201,4 @@ def end_with_parent() -> None:
 
 def in_one_line(error: Exception) -> str:
     """Return an error's type and message."""
-    return " ".join(f"{type(error).__name__}: {error}".split())
+    return " ".join(described(error).split())
