@@ -15,7 +15,8 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, cast
 
 from eventhub_checkpoints._shared.arguments import with_checked_arguments
-from eventhub_checkpoints._shared.secrets import holds_secret, masked, quoted
+from eventhub_checkpoints._shared.error_messages import message_of
+from eventhub_checkpoints._shared.secrets import holds_secret, quoted
 from eventhub_checkpoints._shared.settings import kind_of, nearest_first
 from eventhub_checkpoints.abilities import FullCheckpointStore
 from eventhub_checkpoints.errors import ConfigurationError
@@ -151,7 +152,7 @@ def _factory(module: str, name: str, what: str, expected: str) -> Callable[..., 
         factory = attrgetter(name)(importlib.import_module(module))
     except (ImportError, AttributeError) as error:
         raise ConfigurationError(
-            f"{what} names no store and cannot be imported ({masked(str(error))}); {expected}"
+            f"{what} names no store and cannot be imported ({message_of(error)}); {expected}"
         ) from error
     if not callable(factory):
         raise ConfigurationError(
@@ -169,7 +170,7 @@ def _called(url: str, factory: Callable[..., Any], keywords: dict[str, Any]) -> 
             raise
         arguments = f"with {', '.join(keywords)}" if keywords else "without arguments"
         raise ConfigurationError(
-            f"{shown(url)} could not be called {arguments}: {masked(str(error))}"
+            f"{shown(url)} could not be called {arguments}: {message_of(error)}"
         ) from error
 
 

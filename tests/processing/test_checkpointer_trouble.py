@@ -226,3 +226,39 @@ def test_an_on_error_that_raises_changes_nothing(
     wait(lambda: "on_error of partition 0 raised" in caplog.text)
     store.error = None
     wait(lambda: store.saved["0"] == [0])
+
+
+class ForeignEvent:
+    """An event that no session has."""
+
+    sequence_number, offset = 7, "7"
+
+
+def test_an_event_that_is_not_tracked_is_named(
+    stage: Any, wait: Wait, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = stage.store()
+    checkpointer = stage.checkpointer(store, every(events=1))
+    stage.publish(1)
+    consumer = stage.start(store, checkpointer, finishes=True)
+    wait(lambda: consumer.has("0", 1))
+    checkpointer.done(ForeignEvent())
+    checkpointer.done(ForeignEvent())
+    said = [each.getMessage() for each in caplog.records if "done()" in each.getMessage()]
+    assert len(said) == 1
+    assert said[0].startswith("done() was called with event 7, which is unfinished in none of the ")
+    assert "open partitions (0" in said[0]
+
+
+def test_an_event_whose_session_has_ended_is_named_with_its_partition(
+    stage: Any, wait: Wait, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = stage.store()
+    checkpointer = stage.checkpointer(store, every(events=1), drain_timeout=0.1)
+    stage.publish(1)
+    consumer = stage.start(store, checkpointer)
+    wait(lambda: consumer.has("0", 1))
+    event = consumer.tracked["0"][0]._event
+    stage.close(consumer)
+    checkpointer.done(event)
+    assert "done() was called with event 0 of partition 0, whose session has ended" in caplog.text

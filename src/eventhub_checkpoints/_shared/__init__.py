@@ -4,14 +4,16 @@
   kinds of them that would do nothing.
 - `settings`: what a store can be configured with, validation, and "did you mean".
 - `foreign_json`: JSON of others, every failure of which is a `ValueError`.
-- `secrets`: quoting values in messages without their secrets.
+- `secrets`: quoting values in messages without their secrets. `error_messages`: the same for
+  exceptions of others.
 - `times`, `durations`: how they are written as text. `configuration_tables`: tables of a
   configuration. `texts`: values as people read them.
 - `deadline`: time that the current call has left, and pauses between attempts. `workers`: threads
   that make the calls of the main thread.
 - `connection_string`: that of a hub, and what is said of any other.
 - `connection_errors`: why there is no connection, by the error of any driver.
-- `per_process`: state that a forked child does not share with its parent.
+- `pickling`: objects that say what to pickle in their place. `per_process`: state that a forked
+  child does not share with its parent.
 - `start_position`: where a stream starts, and whether a hub accepts an offset. `offset_words`: the
   words that stand in place of one.
 - `client`: the official client: its errors, and guards against the wrong kind, sync or async.

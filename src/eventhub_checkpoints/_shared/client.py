@@ -12,6 +12,7 @@ from enum import Enum, auto
 from typing import Any
 
 from eventhub_checkpoints._shared.connection_errors import is_untrusted, why_unreached
+from eventhub_checkpoints._shared.error_messages import unmasked_message
 from eventhub_checkpoints._shared.settings import kind_of
 from eventhub_checkpoints.errors import (
     CheckpointStoreError,
@@ -65,7 +66,7 @@ class Failure(Enum):
 
 def failure_of(error: Exception) -> Failure:
     """Classify an error: the hub refused the request, could not be reached, or did not answer."""
-    condition, message = str(getattr(error, "error", None)), str(error)
+    condition, message = str(getattr(error, "error", None)), unmasked_message(error)
     if type(error).__name__ == "AuthenticationError":
         status = token_status(error)
         if status is not None or UNAUTHORIZED in condition:
@@ -82,7 +83,7 @@ def failure_of(error: Exception) -> Failure:
 
 def token_status(error: Exception) -> int | None:
     """Return the status with which a token was refused: 0 if it is unknown, None if none was."""
-    match = TOKEN_REFUSED.search(str(error))
+    match = TOKEN_REFUSED.search(unmasked_message(error))
     if match is None:
         return None
     return int(match[1]) if match[1].isdigit() else 0
@@ -97,7 +98,7 @@ def is_token_refused(error: Exception) -> bool:
 
 def reason(error: Exception) -> str:
     """Return the client's description of an error, without the lines that repeat it."""
-    lines = [line.strip() for line in str(error).splitlines()]
+    lines = [line.strip() for line in unmasked_message(error).splitlines()]
     ends = (at for at, line in enumerate(lines) if line.startswith("Error"))
     parts = dict.fromkeys(filter(None, lines[: next(ends, None)]))
     return ", ".join(parts) or type(error).__name__

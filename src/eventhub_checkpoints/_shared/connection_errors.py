@@ -6,6 +6,8 @@ import socket
 import ssl
 from collections.abc import Iterator
 
+from eventhub_checkpoints._shared.error_messages import unmasked_message
+
 LINKS = ("__cause__", "inner_exception", "reason", "os_error", "orig")
 """Attributes that hold an error's cause; not `__context__`, which may be an error of the caller.
 
@@ -29,9 +31,9 @@ OSError."""
 def why_unreached(error: BaseException) -> str | None:
     """Return why there is no connection, and what to check; None for any other error."""
     for cause in linked(error):
-        if isinstance(cause, socket.gaierror) or re.search(UNRESOLVED, str(cause)):
+        if isinstance(cause, socket.gaierror) or re.search(UNRESOLVED, unmasked_message(cause)):
             return "the host's name cannot be resolved: check its spelling, and DNS"
-        if isinstance(cause, ConnectionRefusedError) or re.search(REFUSED, str(cause)):
+        if isinstance(cause, ConnectionRefusedError) or re.search(REFUSED, unmasked_message(cause)):
             return "the connection was refused: check host and port, and that the server runs there"
     return None
 
@@ -39,7 +41,7 @@ def why_unreached(error: BaseException) -> str | None:
 def is_untrusted(error: BaseException) -> bool:
     """Return whether there is no connection because the server's certificate is not trusted."""
     return any(
-        isinstance(cause, ssl.SSLCertVerificationError) or UNTRUSTED in str(cause)
+        isinstance(cause, ssl.SSLCertVerificationError) or UNTRUSTED in unmasked_message(cause)
         for cause in linked(error)
     )
 

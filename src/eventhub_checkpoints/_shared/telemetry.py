@@ -18,6 +18,7 @@ from opentelemetry.context import Context, attach, detach, get_current
 from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags
 from opentelemetry.trace.span import TraceState
 
+from eventhub_checkpoints._shared.error_messages import message_of
 from eventhub_checkpoints._shared.secrets import masked
 from eventhub_checkpoints._shared.tracing import Names, Operation
 
@@ -127,11 +128,23 @@ def type_of(error: BaseException | None) -> str:
 
 
 def masked_exception(error: BaseException) -> dict[str, str]:
-    """Return the message and the traceback of an exception event, without secrets."""
+    """Return the attributes of an exception event, without secrets.
+
+    Each entry of the traceback is masked on its own: one is an exception's whole message, which may
+    have megabytes, and the end of the traceback says more than its beginning.
+
+    Source: open-telemetry/semantic-conventions 1.44, `docs/exceptions/exceptions-spans.md`.
+    """
     return {
-        "exception.message": masked(str(error)),
-        "exception.stacktrace": masked("".join(traceback.format_exception(error))),
+        "exception.type": type_of(error),
+        "exception.message": message_of(error),
+        "exception.stacktrace": "".join(map(masked_entry, traceback.format_exception(error))),
     }
+
+
+def masked_entry(entry: str) -> str:
+    """Return an entry of a traceback without secrets, with the end of its line."""
+    return masked(entry.removesuffix("\n")) + "\n"
 
 
 class TracedOperation(Operation):
@@ -181,7 +194,8 @@ class TracedOperation(Operation):
             shown = {} if error is None else masked_exception(error)
             self._span.set_status(Status(StatusCode.ERROR, shown.get("exception.message")))
             if error is not None:
-                self._span.record_exception(error, shown)
+                # Not `record_exception`, which calls the `__str__` of the exception itself.
+                self._span.add_event("exception", shown)
         self._end({**self._attributes, "error.type": type_of(error)})
 
     def _end(self, attributes: Attributes) -> None:

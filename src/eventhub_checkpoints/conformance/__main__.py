@@ -12,6 +12,7 @@ from functools import partial
 from operator import attrgetter
 from typing import Any, NoReturn, cast
 
+from eventhub_checkpoints._shared.error_messages import message_of
 from eventhub_checkpoints._shared.secrets import masked, quoted
 from eventhub_checkpoints.aio.registry import GROUP as AIO_GROUP
 from eventhub_checkpoints.conformance.certify import Certifier, certify
@@ -136,7 +137,7 @@ def named_function(path: str) -> AccessorsArgument:
         return cast("AccessorsArgument", attrgetter(name)(importlib.import_module(module)))
     except (ImportError, AttributeError, ValueError) as error:
         raise ConfigurationError(
-            f"--accessors {quoted(path)} does not name a function ({masked(str(error))}); "
+            f"--accessors {quoted(path)} does not name a function ({message_of(error)}); "
             "expected package.module:function"
         ) from error
 
@@ -160,9 +161,7 @@ def look(make_store: Callable[[], Any], name: str, create: bool) -> None:
     except CheckpointStoreError:
         raise
     except Exception as error:
-        raise ConfigurationError(
-            f"{name} could not be read: {masked(in_one_line(error))}"
-        ) from error
+        raise ConfigurationError(f"{name} could not be read: {in_one_line(error)}") from error
 
 
 def shares_rows(make_store: Callable[[], Any]) -> bool:

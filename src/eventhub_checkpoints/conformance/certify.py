@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar, Self
 
+from eventhub_checkpoints._shared.error_messages import described, unmasked_message
 from eventhub_checkpoints._shared.wrapping import declares
 from eventhub_checkpoints.conformance.checks import CHECKS
 from eventhub_checkpoints.conformance.clients import Loop
@@ -102,7 +103,7 @@ class Certifier:
         except Exception as error:
             verdict = Verdict.NOT_SHOWN if isinstance(error, NotShown) else Verdict.FAILED
             has_message = isinstance(error, NotShown | AssertionError)
-            reason = str(error) if has_message else f"{type(error).__name__}: {error}"
+            reason = unmasked_message(error) if has_message else described(error)
         return Outcome(check, verdict, reason, time.monotonic() - start)
 
     def outcomes(self, checks: Sequence[Check]) -> Iterator[Outcome]:

@@ -18,6 +18,7 @@ from multiprocessing.process import BaseProcess
 from multiprocessing.reduction import ForkingPickler
 from typing import Any, TypeVar
 
+from eventhub_checkpoints._shared.error_messages import described
 from eventhub_checkpoints.conformance.clients import Client, Loop
 from eventhub_checkpoints.conformance.contract import NotRaced
 from eventhub_checkpoints.conformance.pauses import HookCall, Line, Pause, Tracer
@@ -232,4 +233,4 @@ def end_with_parent() -> None:
 
 def in_one_line(error: Exception) -> str:
     """Return an error's type and message."""
-    return " ".join(f"{type(error).__name__}: {error}".split())
+    return " ".join(described(error).split())

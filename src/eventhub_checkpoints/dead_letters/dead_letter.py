@@ -17,8 +17,9 @@ from uuid import UUID
 from azure.eventhub import EventData
 from azure.eventhub.amqp import AmqpMessageBodyType
 
+from eventhub_checkpoints._shared.error_messages import message_of
 from eventhub_checkpoints._shared.foreign_json import parse_json
-from eventhub_checkpoints._shared.secrets import masked, quoted
+from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints._shared.settings import name_of
 from eventhub_checkpoints._shared.times import parse_time
 from eventhub_checkpoints.records import Scope, checked_sequence_number, whole_number
@@ -75,9 +76,6 @@ class DeadLetter:
         scope = Scope._make(
             (context.fully_qualified_namespace, context.eventhub_name, context.consumer_group)
         )
-        message = masked(str(error))
-        if len(message) > LONGEST_MESSAGE:
-            message = f"{message[:LONGEST_MESSAGE]}..."
         return cls(
             scope,
             context.partition_id,
@@ -89,7 +87,7 @@ class DeadLetter:
             own_properties(event),
             amqp_properties(event),
             name_of(type(error)),
-            message,
+            message_of(error, LONGEST_MESSAGE),
             datetime.now(UTC),
             whole_number(added_properties(event).get("redrives")) or 0,
         )

@@ -17,7 +17,7 @@ from typing import Self
 
 from azure.eventhub import CheckpointStore
 
-from eventhub_checkpoints._shared.secrets import masked
+from eventhub_checkpoints._shared.error_messages import described
 from eventhub_checkpoints._shared.workers import in_daemon_thread
 from eventhub_checkpoints.abilities import ListsScopes
 from eventhub_checkpoints.errors import (
@@ -470,4 +470,4 @@ def awaited(rows: Future[Group], polled: PolledGroup, deadline: float) -> Group:
 
 def unexpected(failure: Exception) -> str:
     """Describe an error that no library documents; the thread that polls has to survive it."""
-    return f"{type(failure).__name__}: {masked(str(failure))}"
+    return described(failure)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from eventhub_checkpoints._shared.client import NO_SUCH_POSITION
+from eventhub_checkpoints._shared.error_messages import unmasked_message
 from eventhub_checkpoints._shared.offset_words import START_OF_STREAM, meaning_of
 from eventhub_checkpoints._shared.start_position import refused_by_hub, resolve_start
 from eventhub_checkpoints.processing.watermark import Position
@@ -108,7 +109,7 @@ def refused_position(error: BaseException) -> str | None:
     """
     seen: BaseException | None = error
     while seen is not None:
-        text = str(seen)
+        text = unmasked_message(seen)
         if refusal := re.search(REFUSAL, text):
             return refusal[0].splitlines()[0]
         condition = str(getattr(seen, "condition", ""))

@@ -19,6 +19,7 @@ from azure.core.credentials import (
 )
 
 from eventhub_checkpoints._shared.connection_string import ConnectionString
+from eventhub_checkpoints._shared.error_messages import described, unmasked_message
 from eventhub_checkpoints._shared.secrets import MASK, masked
 from eventhub_checkpoints._shared.settings import kind_of, nearest
 from eventhub_checkpoints.errors import ConfigurationError
@@ -130,7 +131,7 @@ def call(kind: CredentialClass, make: Callable[..., Any]) -> Any:
         inspect.signature(make).bind(**arguments)
         return make(**arguments)
     except Exception as error:
-        text = f"{type(error).__name__}: {error}"
+        text = f"{type(error).__name__}: {unmasked_message(error)}"
     for value in arguments.values():
         text = text.replace(value, MASK) if len(value) >= SHORTEST_SECRET else text
     raise ConfigurationError(
@@ -206,7 +207,7 @@ def import_own(module: str, name: str) -> Callable[..., Any]:
     except Exception as error:
         raise ConfigurationError(
             f"the module {module} of the credential cannot be imported "
-            f"({type(error).__name__}: {masked(str(error))}); Spark's driver and each executor "
+            f"({described(error)}); Spark's driver and each executor "
             "need it on their PYTHONPATH"
         ) from error
     if not callable(found):

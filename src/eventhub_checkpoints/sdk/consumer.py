@@ -98,7 +98,7 @@ def open_links(loop: Any, seconds: float) -> None:
             while time.monotonic() < end and not opening_of(consumer)():
                 pass
         except Exception as error:
-            log.debug("a link could not be opened: %r", error)
+            log.debug("a link could not be opened", exc_info=error)
 
 
 def number_received(context: Any) -> int | None:

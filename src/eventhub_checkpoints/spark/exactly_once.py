@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 from eventhub_checkpoints._shared import callables
 from eventhub_checkpoints._shared._sync.compat import bounded
 from eventhub_checkpoints._shared.deadline import pause
+from eventhub_checkpoints._shared.error_messages import described
 from eventhub_checkpoints.errors import (
     ConfigurationError,
     StaleCheckpointError,
@@ -228,7 +229,9 @@ class ExactlyOnce:
                 wait = pause(attempt, deadline - time.monotonic(), random.random())
                 if wait is None or not may_succeed_later(self._store, error):
                     raise
-                log.warning("batch %s of %s is retried: %s", batch_id, self._scope, error)
+                log.warning(
+                    "batch %s of %s is retried: %s", batch_id, self._scope, described(error)
+                )
             time.sleep(wait)
             attempt += 1
 

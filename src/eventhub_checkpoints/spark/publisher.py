@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Self
 from azure.eventhub import CheckpointStore
 
 from eventhub_checkpoints._shared.deadline import backoff
+from eventhub_checkpoints._shared.error_messages import described
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints._shared.wrapping import declares
 from eventhub_checkpoints.errors import (
@@ -245,7 +246,9 @@ class BackgroundWriter:
         with self._changed:
             self.failures += 1
             if type(error) is not type(self._error):
-                log.warning("checkpoints of %s wait for their store: %s", self._what, error)
+                log.warning(
+                    "checkpoints of %s wait for their store: %s", self._what, described(error)
+                )
             self._error = error
             self._waiting[partition] = self._waiting.pop(partition)
             self._changed.notify_all()

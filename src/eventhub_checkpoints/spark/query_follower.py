@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from eventhub_checkpoints._shared import tracing
+from eventhub_checkpoints._shared.error_messages import described
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.records import Scope
@@ -275,7 +276,7 @@ class QueryFollower:
                 self._report_lag(progress)
         except Exception as error:
             self.problem = error
-            log.error("the progress of hub %s is not published: %s", self._hub, error)
+            log.error("the progress of hub %s is not published: %s", self._hub, described(error))
 
     def _last_events(self, progress: object) -> dict[str, LastEvent]:
         """Return the last committed events, with their offsets if observed."""
@@ -313,7 +314,7 @@ class QueryFollower:
             active = [] if self._session is None else list(self._session.streams.active)
         except Exception as error:
             # Without a session, nothing more will be reported.
-            log.info("the session has ended: %s", error)
+            log.info("the session has ended: %s", described(error))
             return True
         is_reported = self._runs.wait_for_end([str(query.runId) for query in active], timeout)
         for query in active:
@@ -345,7 +346,7 @@ class QueryFollower:
             if getattr(self._session, "_jvm", None) is not None or not streams.active:
                 streams.removeListener(self._listener)
         except Exception as error:
-            log.info("the listener could not be removed: %s", error)
+            log.info("the listener could not be removed: %s", described(error))
 
     def _is_followed(self, progress: object) -> bool:
         query_id, name = str(offsets.field(progress, "id")), offsets.field(progress, "name")

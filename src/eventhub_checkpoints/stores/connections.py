@@ -8,7 +8,8 @@ from inspect import isawaitable, iscoroutine
 from typing import Any, Generic, TypeVar
 
 from eventhub_checkpoints._shared.connection_errors import LINKS, linked
-from eventhub_checkpoints._shared.secrets import masked
+from eventhub_checkpoints._shared.error_messages import unmasked_message
+from eventhub_checkpoints._shared.secrets import repeats_secret
 from eventhub_checkpoints._shared.settings import kind_of
 from eventhub_checkpoints.errors import ConfigurationError
 
@@ -145,4 +146,4 @@ class PerProcessClient(Generic[Client]):
 def shows_secret(error: BaseException) -> bool:
     """Return whether the error or one of its causes holds a secret and must not be chained."""
     chain = linked(error, (*LINKS, "__context__"))
-    return any(masked(str(link)) != str(link) for link in chain)
+    return any(repeats_secret(unmasked_message(link)) for link in chain)

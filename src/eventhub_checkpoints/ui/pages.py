@@ -21,6 +21,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
+from eventhub_checkpoints._shared.error_messages import described
 from eventhub_checkpoints._shared.secrets import masked, quoted
 from eventhub_checkpoints._shared.texts import counted, duration
 from eventhub_checkpoints.errors import CheckpointStoreError, ConfigurationError
@@ -315,7 +316,7 @@ class Pages:
             status, message = 503, str(failure)
         else:
             # The message of an unknown error may quote a credential.
-            log.error("%s failed: %s", request.url.path, masked(repr(failure)))
+            log.error("%s failed: %s", request.url.path, described(failure))
             status, message = 500, "an error of this page; the log of ehcp ui has it"
         return self._page(request, "failure", status=status, message=message)
 

@@ -146,3 +146,38 @@ def test_an_on_error_that_does_nothing_is_reported(
     )
     run.call("start")
     wait(lambda: "coroutine' returned an awaitable, which nothing runs" in caplog.text)
+
+
+async def waits(seen: list[int], events: list[Any]) -> None:
+    seen += [event.sequence_number for event in events]
+
+
+@EVERY_CLIENT
+@pytest.mark.parametrize("decorated", [False, True])
+def test_a_plain_method_that_blocks_the_event_loop_is_said_once(
+    site: Any, wait: Wait, caplog: Any, decorated: bool
+) -> None:
+    store, made = site.stage.store(), []
+
+    class Orders(Plain):
+        def __init__(self, context: Any, checkpoints: Any) -> None:
+            super().__init__(context, checkpoints)
+            made.append(self)
+
+        def process_events(self, events: list[Any]) -> Any:
+            if decorated and site.is_aio:
+                return waits(self.seen, events)
+            return super().process_events(events)
+
+    run = site.processor(store, processor=Orders)
+    site.publish(2)
+    run.call("start")
+    wait(lambda: site.row(store) == 1)
+    site.publish(2)
+    wait(lambda: site.row(store) == 3)
+    said = [each.getMessage() for each in caplog.records if "plain function" in each.getMessage()]
+    assert len(said) == (site.is_aio and not decorated)
+    for sentence in said:
+        assert sentence.startswith("process_events of ")
+        assert "asyncio.to_thread" in sentence
+    assert made[0].seen == [0, 1, 2, 3]

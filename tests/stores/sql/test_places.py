@@ -8,9 +8,13 @@ import sys
 import threading
 from typing import Any
 
+import aiosqlite
+import pytest
+
 from eventhub_checkpoints import open_store
 from eventhub_checkpoints.aio import open_store as aio_open_store
-from waiting import LIMIT
+from eventhub_checkpoints.aio.sql import DeadLetterTable as AioDeadLetterTable
+from waiting import LIMIT, eventually
 
 NAMES = ("ns.example.net", "orders", "$Default")
 PROGRAM = """
@@ -164,3 +168,52 @@ def test_a_store_that_was_left_open_in_a_loop_that_ended_goes_on(place: Any) -> 
         ran = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, check=False)
         assert ran.returncode == 0, ran.stderr
         assert "Traceback" not in ran.stderr, ran.stderr
+
+
+def aio_connections() -> set[threading.Thread]:
+    """The threads of aiosqlite, one for each connection; before 0.22, they are the connections."""
+    return {
+        thread
+        for thread in threading.enumerate()
+        if isinstance(thread, aiosqlite.Connection) or "_connection_worker" in thread.name
+    }
+
+
+@pytest.mark.parametrize("ends", ["where it began", "in a third loop"])
+def test_a_store_that_was_used_in_two_loops_leaves_no_connection(sqlite: Any, ends: str) -> None:
+    before = aio_connections()
+    store = aio_open_store(sqlite.url)
+
+    async def use() -> None:
+        await store.create()
+        await store.list_checkpoints(*NAMES)
+
+    async def use_twice() -> None:
+        await use()
+        await asyncio.to_thread(asyncio.run, use())
+        # The connection of the first loop is closed as soon as the second one has its own.
+        eventually(lambda: len(aio_connections() - before) == 1)
+        await use()
+        if ends == "where it began":
+            await store.close()
+
+    asyncio.run(use_twice())
+    if ends == "in a third loop":
+        asyncio.run(store.close())
+    eventually(lambda: not aio_connections() - before)
+
+
+def test_a_table_of_dead_letters_that_was_used_in_two_loops_leaves_no_connection(
+    sqlite: Any,
+) -> None:
+    before = aio_connections()
+    table = AioDeadLetterTable(sqlite.url)
+
+    async def use() -> None:
+        await table.create()
+        await table.dead_letters()
+
+    asyncio.run(use())
+    asyncio.run(use())
+    asyncio.run(table.close())
+    eventually(lambda: not aio_connections() - before)

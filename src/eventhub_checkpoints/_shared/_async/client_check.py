@@ -2,12 +2,19 @@
 
 import inspect
 from collections.abc import Callable
+from functools import wraps
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, TypeVar, cast
 
 from azure.eventhub import PartitionContext as SyncPartitionContext
 from azure.eventhub.aio import CheckpointStore
 
-from eventhub_checkpoints._shared.callables import HANDLERS, require_ran, require_runs
+from eventhub_checkpoints._shared.callables import (
+    HANDLERS,
+    UNUSED,
+    is_coroutine_function,
+    require_ran,
+    require_runs,
+)
 from eventhub_checkpoints._shared.client import (
     SYNC_CLIENT,
     ClientGuard,
@@ -115,6 +122,36 @@ async def called(function: Callable[..., Any], *args: Any) -> Any:
         result = await result
     require_ran(function, result)
     return result
+
+
+def reports_blocking(name: str, function: Any, report: Callable[[str], None]) -> Any:
+    """Return a user's function that reports when a call of it has blocked the event loop.
+
+    A plain function that returns an awaitable, as a decorator makes them, does not block.
+
+    Args:
+        name: what the function is called in the report.
+        function: the function, or anything that is no coroutine function.
+        report: called with a sentence after each call that did not return an awaitable.
+    """
+    if is_coroutine_function(function):
+        return function
+
+    @wraps(function)
+    def call(*args: Any) -> Any:
+        result = function(*args)
+        if not (inspect.isawaitable(result) or isinstance(result, tuple(UNUSED))):
+            report(
+                f"{name} is a plain function: while it runs, the event loop stands still, so no "
+                "partition is processed or renewed. Make it `async def`, and await "
+                "asyncio.to_thread(...) for what blocks in it, or without asyncio use the "
+                "synchronous EventProcessor"
+            )
+        return result
+
+    # For messages: an object that is called has no such name.
+    call.__qualname__ = getattr(function, "__qualname__", None) or quoted(function)
+    return call
 
 
 def check_callable(name: str, function: object) -> None:

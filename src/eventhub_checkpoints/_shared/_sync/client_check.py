@@ -103,6 +103,11 @@ def check_context(value: object, partition_context: object) -> None:
         raise wrong_client(value, AIO_CLIENT)
 
 
+def reports_blocking(_name: str, function: Any, _report: Callable[[str], None]) -> Any:
+    """Return the function: where there is no event loop, none stands still."""
+    return function
+
+
 def check_store(store: object) -> None:
     """Refuse an object that is not a store for a sync client; its coroutines would not be awaited.
 

@@ -13,7 +13,9 @@ from azure.eventhub.exceptions import EventHubError
 from eventhub_checkpoints._shared._async.client_check import ClosingContext
 from eventhub_checkpoints._shared._async.compat import in_thread
 from eventhub_checkpoints._shared.connection_string import ConnectionString
-from eventhub_checkpoints._shared.secrets import holds_secret, masked
+from eventhub_checkpoints._shared.error_messages import message_of
+from eventhub_checkpoints._shared.pickling import OfOneProcess
+from eventhub_checkpoints._shared.secrets import holds_secret
 from eventhub_checkpoints._shared.settings import kind_of, name_of, require
 from eventhub_checkpoints.dead_letters.dead_letter import (
     DeadLetter,
@@ -96,7 +98,11 @@ class DeadLetterFile:
             await in_thread(append_line, self._path, mark.as_dict())
 
 
-class DeadLetterHub(ClosingContext):
+class DeadLetterHub(
+    OfOneProcess,
+    ClosingContext,
+    pickle_instead="pass its connection string, and create it in the other process",
+):
     """Sends dead letters to another hub.
 
     Args:
@@ -152,7 +158,7 @@ class DeadLetterHub(ClosingContext):
         except (EventHubError, ValueError, OSError) as failure:
             raise HubUnavailableError(
                 f"a dead letter could not be sent to hub "
-                f"{self._client.eventhub_name}: {masked(str(failure))}"
+                f"{self._client.eventhub_name}: {message_of(failure)}"
             ) from failure
 
     async def close(self) -> None:

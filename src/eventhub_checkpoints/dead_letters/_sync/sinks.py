@@ -13,7 +13,9 @@ from azure.eventhub.exceptions import EventHubError
 from eventhub_checkpoints._shared._sync.client_check import ClosingContext
 from eventhub_checkpoints._shared._sync.compat import in_thread
 from eventhub_checkpoints._shared.connection_string import ConnectionString
-from eventhub_checkpoints._shared.secrets import holds_secret, masked
+from eventhub_checkpoints._shared.error_messages import message_of
+from eventhub_checkpoints._shared.pickling import OfOneProcess
+from eventhub_checkpoints._shared.secrets import holds_secret
 from eventhub_checkpoints._shared.settings import kind_of, name_of, require
 from eventhub_checkpoints.dead_letters.dead_letter import (
     DeadLetter,
@@ -94,7 +96,11 @@ class DeadLetterFile:
             in_thread(append_line, self._path, mark.as_dict())
 
 
-class DeadLetterHub(ClosingContext):
+class DeadLetterHub(
+    OfOneProcess,
+    ClosingContext,
+    pickle_instead="pass its connection string, and create it in the other process",
+):
     """Sends dead letters to another hub.
 
     Args:
@@ -148,7 +154,7 @@ class DeadLetterHub(ClosingContext):
         except (EventHubError, ValueError, OSError) as failure:
             raise HubUnavailableError(
                 f"a dead letter could not be sent to hub "
-                f"{self._client.eventhub_name}: {masked(str(failure))}"
+                f"{self._client.eventhub_name}: {message_of(failure)}"
             ) from failure
 
     def close(self) -> None:

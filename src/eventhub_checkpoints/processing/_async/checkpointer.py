@@ -16,7 +16,9 @@ from azure.eventhub.aio import CheckpointStore, PartitionContext
 from eventhub_checkpoints._shared._async.client_check import ClosingContext, check_context
 from eventhub_checkpoints._shared._async.compat import caller
 from eventhub_checkpoints._shared.arguments import with_checked_arguments
-from eventhub_checkpoints._shared.settings import is_count, require, require_seconds
+from eventhub_checkpoints._shared.pickling import OfOneProcess
+from eventhub_checkpoints._shared.settings import is_count, kind_of, require, require_seconds
+from eventhub_checkpoints._shared.texts import some
 from eventhub_checkpoints.errors import InvalidRecordError
 from eventhub_checkpoints.processing._async.checkpoint_writer import CheckpointWriter, log
 from eventhub_checkpoints.processing._async.client_source import ClientSource
@@ -53,7 +55,11 @@ class Handlers(TypedDict):
     on_partition_close: Callable[[PartitionContext, CloseReason], Awaitable[None]]
 
 
-class Checkpointer(ClosingContext):
+class Checkpointer(
+    OfOneProcess,
+    ClosingContext,
+    pickle_instead="pass the URL of its store, and create both in the other process",
+):
     """Saves the positions of the partitions that a client processes, in whatever order.
 
     Each event is tracked when it arrives. The saved position is the last one up to which all events
@@ -268,9 +274,25 @@ class Checkpointer(ClosingContext):
             if tracked := session.begun.get(id(event)):
                 tracked.done()
                 return
-        self._warn(
-            "done() was called with an event that is not tracked, or whose session has ended"
-        )
+        self._report_untracked(event)
+
+    def _report_untracked(self, event: object) -> None:
+        """Log an event that cannot be finished, and its partition if that is known."""
+        if not hasattr(event, "sequence_number"):
+            what = f"a value of type {kind_of(event)}; expected an event"
+        elif session := self._sessions.ended_with(event):
+            what = (
+                f"event {event.sequence_number} of partition {session.partition_id}, whose session "
+                "has ended: the event is read again"
+            )
+        else:
+            open_ones = [each.partition_id for each in self._sessions.open.values()]
+            what = (
+                f"event {event.sequence_number}, which is unfinished in none of the open "
+                f"partitions ({some(open_ones) or 'none'}): it was never passed to track(), or was "
+                "finished before"
+            )
+        self._warn(f"done() was called with {what}", "done")
 
     async def flush(self, partition_id: str | None = None) -> bool:
         """Save what is finished, of one or all partitions; return whether all of it is saved."""
@@ -308,7 +330,7 @@ class Checkpointer(ClosingContext):
             return False
         return self._sessions.writer.is_healthy()
 
-    def _warn(self, message: str) -> None:
-        if message not in self._warned:
-            self._warned.add(message)
+    def _warn(self, message: str, kind: str = "") -> None:
+        if (kind or message) not in self._warned:
+            self._warned.add(kind or message)
             log.warning("%s; this is logged once", message)

@@ -19,6 +19,7 @@ from eventhub_checkpoints._shared import callables
 from eventhub_checkpoints._shared._async.background import Background
 from eventhub_checkpoints._shared._async.compat import Lock
 from eventhub_checkpoints._shared.client import Failure, explanation, failure_of
+from eventhub_checkpoints._shared.error_messages import described, message_of
 from eventhub_checkpoints._shared.offset_words import START_OF_STREAM
 from eventhub_checkpoints.errors import (
     ConfigurationError,
@@ -512,7 +513,7 @@ class ClientCallbacks:
 
     def fail(self, error: BaseException) -> None:
         """Log the error, and have the processor stop and raise it."""
-        log.error("%s", str(error) or repr(error))
+        log.error("%s", message_of(error) or described(error))
         self.error = self.error or error
         self._request_stop()
 
@@ -520,7 +521,7 @@ class ClientCallbacks:
         """Call the user's `on_error`; an exception in it is logged, and has no other effect."""
         if self._options.on_error is None:
             where = "load balancing" if partition_id is None else f"partition {partition_id}"
-            log.warning("%s: %r", where, error)
+            log.warning("%s: %s", where, described(error))
             return
         try:
             with as_handler():

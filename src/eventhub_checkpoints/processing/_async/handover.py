@@ -13,7 +13,9 @@ from azure.eventhub.aio import CheckpointStore
 
 from eventhub_checkpoints._shared._async.client_check import check_store, own_client_only
 from eventhub_checkpoints._shared.arguments import with_checked_arguments
+from eventhub_checkpoints._shared.error_messages import described
 from eventhub_checkpoints._shared.per_process import PerProcess
+from eventhub_checkpoints._shared.pickling import OfOneProcess
 from eventhub_checkpoints._shared.settings import require_seconds
 from eventhub_checkpoints._shared.wrapping import innermost, require_wrappable
 from eventhub_checkpoints.errors import InvalidRecordError
@@ -75,7 +77,11 @@ def is_handing_over(store: object, *names: str) -> bool:
     return isinstance(store, HandoverStore) and store.is_handing_over(*names)
 
 
-class HandoverStore(CheckpointStore):
+class HandoverStore(
+    OfOneProcess,
+    CheckpointStore,
+    pickle_instead="pass the URL of its store, and create both in the other process",
+):
     """Checkpoint store that asks the owner of a partition for it, instead of taking it over.
 
     A `HandoverStore` wraps another store, and must be the outermost one:
@@ -170,7 +176,9 @@ class HandoverStore(CheckpointStore):
         except Exception as error:
             # Renewals must go on. Without the requests, no partition may be taken over.
             log.warning(
-                "the hand-over requests of consumer group %s cannot be listed: %r", scope, error
+                "the hand-over requests of consumer group %s cannot be listed: %s",
+                scope,
+                described(error),
             )
             return None
 
@@ -259,9 +267,11 @@ class HandoverStore(CheckpointStore):
                 request["partition_id"] for request in requests if request["owner_id"]
             )
             if asked:
-                log.warning("the owners of partitions %s could not be asked: %r", asked, error)
+                log.warning(
+                    "the owners of partitions %s could not be asked: %s", asked, described(error)
+                )
             else:  # requests of a consumer that is gone expire, and the next round tries again
-                log.debug("hand-over requests could not be withdrawn: %r", error)
+                log.debug("hand-over requests could not be withdrawn: %s", described(error))
 
     async def withdraw(self) -> None:
         """Withdraw all hand-over requests of this store's client, and write no more of them.

@@ -4,6 +4,7 @@
 client's public API, and works with every store.
 """
 
+import logging
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import partial
@@ -23,6 +24,7 @@ from eventhub_checkpoints._shared._async.client_check import (
 )
 from eventhub_checkpoints._shared.arguments import with_checked_arguments
 from eventhub_checkpoints._shared.client import explanation
+from eventhub_checkpoints._shared.pickling import OfOneProcess
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints._shared.start_position import client_position
 from eventhub_checkpoints.errors import ConfigurationError, PoisonError
@@ -48,10 +50,16 @@ from eventhub_checkpoints.processing.policy import DEFAULT_POLICY, Policy
 from eventhub_checkpoints.processing.statistics import PartitionStats
 from eventhub_checkpoints.sdk.consumer import UNKNOWN, expiry_of, scope_of, store_of
 
+log = logging.getLogger("eventhub_checkpoints")
+
 Start = str | int | datetime
 
 
-class EventProcessor(ContextGuard):
+class EventProcessor(
+    OfOneProcess,
+    ContextGuard,
+    pickle_instead="pass a function that creates client, store and processor in the other process",
+):
     """Receives the events of a hub and processes them with your class, one object per partition.
 
     ```python
@@ -68,9 +76,9 @@ class EventProcessor(ContextGuard):
     ```
 
     Events are finished when `process_events` returns, and the position is saved when `policy` asks
-    for it. If it raises, it is called again with the same events, after a pause, up to `attempts`
-    times in all; then with one event at a time, so that only an event that cannot be processed is
-    handled by `on_poison`.
+    for it. If it raises, it is called again after a pause, with each of the events alone, so that
+    only an event that cannot be processed is handled by `on_poison`. No event is passed to it more
+    than `attempts` times.
 
     Args:
         client: a callable that takes `checkpoint_store=` and returns the client, which is closed
@@ -98,7 +106,9 @@ class EventProcessor(ContextGuard):
             higher value reads a backlog faster, but delays events that arrive one by one.
         max_pending: events of a partition that may be unfinished after `process_events` has
             returned; see `CheckpointManager.track`.
-        attempts: number of times that events are processed whose handler raises.
+        attempts: maximum number of calls of `process_events` with an event, of which at most the
+            first is made with other events too; see "Poison events" in the documentation. With 1,
+            each call has one event.
         on_poison: `"stop"` processing the partition before the event, which `stopped`, `healthy`
             and `on_error` report; `"skip"` the event; or a callable that handles it, for example
             with a dead-letter queue: `on_poison(context, event, error)`; if it raises, the
@@ -246,6 +256,12 @@ class EventProcessor(ContextGuard):
         except BaseException:
             await self._close(client)
             raise
+        if self._options.attempts == 1 < self._options.max_batch_size:
+            log.warning(
+                "attempts=1 leaves no second call to find the event of a batch that fails, so "
+                "process_events is called with one event at a time; pass attempts=2 or more for "
+                "batches, or max_batch_size=1 if that is meant"
+            )
         self._client = client
         callbacks.watch()
         self._receive_loop.start(partial(self._receive, client, position))

@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeVar
 from azure.eventhub.aio import CheckpointStore
 
 from eventhub_checkpoints._shared._async.compat import Lock, holding
+from eventhub_checkpoints._shared.error_messages import described
 from eventhub_checkpoints._shared.wrapping import require_wrappable
 from eventhub_checkpoints.processing._async.position_validator import (
     ClientState,
@@ -142,7 +143,9 @@ class ProcessorStore(CheckpointStore):
             await self._claim_below(rows, kwargs)
         except Exception as error:
             partition_ids = ", ".join(row["partition_id"] for row in rows)
-            log.warning("partitions %s stay owned until that expires: %r", partition_ids, error)
+            log.warning(
+                "partitions %s stay owned until that expires: %s", partition_ids, described(error)
+            )
 
     async def _claim(
         self, rows: list[dict[str, Any]], kwargs: dict[str, Any]
@@ -183,7 +186,9 @@ class ProcessorStore(CheckpointStore):
                 left = [{**row, "owner_id": RELEASED} for row in self._held.values()]
                 self._held.clear()
         except TimeoutError as error:
-            log.warning("what was claimed last may stay owned until that expires: %r", error)
+            log.warning(
+                "what was claimed last may stay owned until that expires: %s", described(error)
+            )
             return
         if left:
             await self._run.in_background(self._release, left, {})

@@ -377,6 +377,13 @@ class PartitionSessions:
         before.before = None
         return before
 
+    def ended_with(self, event: object) -> PartitionSession | None:
+        """Return the last session of a partition that has ended before this event was finished."""
+        for session in list(self._newest.values()):
+            if session.is_over and id(event) in session.begun:
+                return session
+        return None
+
     def drained_by(self, session: PartitionSession, seconds: float) -> float:
         """Return until when the events of a session, whose client stops, may finish.
 

@@ -15,6 +15,7 @@ from azure.eventhub.aio import CheckpointStore
 
 from eventhub_checkpoints._shared._async.background import Background
 from eventhub_checkpoints._shared._async.client_check import called, check_callable
+from eventhub_checkpoints._shared.error_messages import described
 from eventhub_checkpoints._shared.settings import SECONDS, is_seconds, require
 from eventhub_checkpoints._shared.wrapping import layers
 from eventhub_checkpoints.errors import ConfigurationError
@@ -289,7 +290,7 @@ class Watchdog:
         try:
             self._background.begin(function, *args)
         except RuntimeError as error:  # no thread can be started
-            log.warning("the watchdog could not start a call: %r", error)
+            log.warning("the watchdog could not start a call: %s", described(error))
 
     def _unanswered_since(self) -> float | None:
         """Return since when the hub answers no query; None: it answers, or was not queried."""
@@ -329,7 +330,9 @@ class Watchdog:
             read = each.client.get_partition_properties
             watch.answered(await to_the_end(read, each.partition_id, seconds=LAST_ANSWER))
         except Exception as error:
-            log.debug("partition %s: the hub did not answer: %r", each.partition_id, error)
+            log.debug(
+                "partition %s: the hub did not answer: %s", each.partition_id, described(error)
+            )
             if self._silent_since is None:
                 self._silent_since = self._queries.get(query)
         else:

@@ -15,6 +15,7 @@ from eventhub_checkpoints._shared._sync.client_check import ClosingContext, own_
 from eventhub_checkpoints._shared._sync.compat import loop_key
 from eventhub_checkpoints._shared.arguments import with_checked_arguments
 from eventhub_checkpoints._shared.per_process import PerProcess
+from eventhub_checkpoints._shared.pickling import OfOneProcess
 from eventhub_checkpoints._shared.settings import require
 from eventhub_checkpoints._shared.wrapping import require_wrappable
 from eventhub_checkpoints.errors import StaleCheckpointError, StoreUnavailableError
@@ -199,7 +200,12 @@ class WriteBuffer(CheckpointWriter):
             return session.progress.instead(due, time.monotonic()) is not None
 
 
-class CoalescingCheckpointStore(ClosingContext, CheckpointStore):
+class CoalescingCheckpointStore(
+    OfOneProcess,
+    ClosingContext,
+    CheckpointStore,
+    pickle_instead="pass the URL of its store, and create both in the other process",
+):
     """Checkpoint store that accepts a checkpoint for every event, and writes the newest when due.
 
     It wraps another store. A handler that calls `partition_context.update_checkpoint(event)` for

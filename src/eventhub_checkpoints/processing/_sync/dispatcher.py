@@ -18,10 +18,15 @@ from typing import Any, overload
 from azure.eventhub import CloseReason, EventData, PartitionContext
 
 from eventhub_checkpoints._shared import tracing
-from eventhub_checkpoints._shared._sync.client_check import called, check_handlers
+from eventhub_checkpoints._shared._sync.client_check import (
+    called,
+    check_handlers,
+    reports_blocking,
+)
 from eventhub_checkpoints._shared._sync.compat import Lock
 from eventhub_checkpoints._shared.callables import NothingRanError
 from eventhub_checkpoints._shared.deadline import backoff
+from eventhub_checkpoints._shared.error_messages import described
 from eventhub_checkpoints.errors import ConfigurationError, InvalidRecordError, PoisonError
 from eventhub_checkpoints.processing._sync.receive_loop import HandlerTask
 from eventhub_checkpoints.processing._sync.session import LOOKING, PartitionSession
@@ -108,6 +113,14 @@ def rows_of(events: list[EventData]) -> list[Row]:
             rows.append(([], position))
         rows[-1][0].append(number)
     return [Row(*row) for row in rows]
+
+
+def named_in_log(events: list[EventData]) -> str:
+    """Return which events a call of `process_events` was made with."""
+    if not events:
+        return "no event"
+    first, last = events[0].sequence_number, events[-1].sequence_number
+    return f"event {first}" if len(events) == 1 else f"events {first} to {last}"
 
 
 class CheckpointManager:
@@ -203,6 +216,7 @@ class ProcessorRun:
         fail: called with an error that must stop the whole processor.
         is_stopping: whether the processor is stopping, so that no more events are processed.
         stopped: partitions whose processing has stopped, and the reason.
+        said: sentences that were logged, each once.
     """
 
     make: Callable[[PartitionContext, CheckpointManager], Any]
@@ -211,6 +225,13 @@ class ProcessorRun:
     fail: Callable[[BaseException], None]
     is_stopping: bool = False
     stopped: dict[str, PoisonError] = field(default_factory=dict)
+    said: set[str] = field(default_factory=set)
+
+    def warn_once(self, sentence: str) -> None:
+        """Log a sentence, the first time in this run."""
+        if sentence not in self.said:
+            self.said.add(sentence)
+            log.warning("%s; this is logged once", sentence)
 
 
 class PartitionHandler:
@@ -231,6 +252,7 @@ class PartitionHandler:
         self._partition_id = context.partition_id
         self._run = run
         self._processor: Any = None
+        self._process_events: Any = None
         self._task = HandlerTask()
         self._opening = Lock()
         self._is_open = self._is_over = False
@@ -283,6 +305,8 @@ class PartitionHandler:
         require_handler(processor)
         check_handlers(processor)
         self._processor = processor
+        name = f"process_events of {type(processor).__qualname__}"
+        self._process_events = reports_blocking(name, processor.process_events, self._run.warn_once)
         if hasattr(processor, "initialize"):
             called(processor.initialize)
 
@@ -335,15 +359,11 @@ class PartitionHandler:
 
     def _dispatch(self, events: list[EventData]) -> None:
         if not events:
-            self._process(events)
+            self._try_alone([], 1)
         elif self._has_room():
             self.session.begin(events, rows_of(events))
             tracing.received(self.session.key, len(events))
-            error = self._process(events)
-            if error is not None:
-                self._one_by_one(events, error)
-            elif self._run.options.policy is not None:
-                self.session.finish()
+            self._process(events)
             self.session.returned()
 
     def _has_room(self) -> bool:
@@ -356,41 +376,78 @@ class PartitionHandler:
             raise session.stuck_error()
         return not self._is_ending
 
-    def _process(self, events: list[EventData]) -> BaseException | None:
-        """Call `process_events` up to `attempts` times; return the last error if all fail."""
-        error: BaseException | None = None
-        attempts = self._run.options.attempts
-        for attempt in range(attempts):
-            if attempt:
-                seconds = backoff(attempt - 1, random.random())
-                if self.session.until(lambda: self._is_ending, seconds):
-                    break
-            with tracing.process_batch(self.session.key, events) as operation:
-                error = self._try(self._processor.process_events, events)
-                if error is not None:
-                    operation.fail(error)
-            if operation.context is not None:
-                self.session.trace = operation.context
-            if error is None:
-                break
-            message = "partition %s: process_events raised, attempt %d of %d"
-            log.warning(message, self._partition_id, attempt + 1, attempts, exc_info=error)
-            self._process_error(error)
-        return error
+    def _process(self, events: list[EventData]) -> None:
+        """Process a batch, so that no event is passed to the handler more than `attempts` times.
 
-    def _one_by_one(self, events: list[EventData], error: BaseException) -> None:
-        """Find the event that cannot be processed, and apply `on_poison` to it."""
+        A batch that fails does not tell which of its events cannot be processed. So only the first
+        attempt is made with all of them, and each of the others with one event: an event that can
+        be processed runs twice at most, and one that cannot runs `attempts` times. With one attempt
+        there is none with all of them.
+        """
+        attempt = 1
+        if len(events) > 1 and self._run.options.attempts > 1:
+            error = self._call(events)
+            if error is None:
+                if self._run.options.policy is not None:
+                    self.session.finish()
+                return
+            self._failed(events, error, attempt)
+            attempt += 1
+            if self._pauses(attempt):
+                return
         for event in events:
             position = position_of(event)
+            # The handler may have finished some of them before it raised.
             if self.session.has_passed(position):
                 continue
             if self._is_ending:
                 return
-            failure = error if len(events) == 1 else self._process([event])
+            failure = self._try_alone([event], attempt)
             if failure is not None and not self._passes_over(event, failure):
                 return
             if self._run.options.policy is not None:
                 self.session.finish(position)
+
+    def _try_alone(self, events: list[EventData], attempt: int) -> BaseException | None:
+        """Call `process_events` until it succeeds; return the last error if all attempts fail.
+
+        Args:
+            events: one, or none if no event has arrived for a while.
+            attempt: number of the first attempt.
+        """
+        error = self._call(events)
+        while error is not None:
+            self._failed(events, error, attempt)
+            attempt += 1
+            if attempt > self._run.options.attempts or self._pauses(attempt):
+                break
+            error = self._call(events)
+        return error
+
+    def _pauses(self, attempt: int) -> bool:
+        """Wait before an attempt that is not the first; return whether it must not be made."""
+        seconds = backoff(attempt - 2, random.random())
+        return self.session.until(lambda: self._is_ending, seconds)
+
+    def _call(self, events: list[EventData]) -> BaseException | None:
+        """Call `process_events` once; return its error."""
+        with tracing.process_batch(self.session.key, events) as operation:
+            error = self._try(self._process_events, events)
+            if error is not None:
+                operation.fail(error)
+        if operation.context is not None:
+            self.session.trace = operation.context
+        return error
+
+    def _failed(self, events: list[EventData], error: BaseException, attempt: int) -> None:
+        """Log that an attempt has failed, and call `process_error`."""
+        attempts = self._run.options.attempts
+        what = named_in_log(events)
+        then = "; from now on each of them is passed alone" if len(events) > 1 else ""
+        message = "partition %s: process_events raised for %s, attempt %d of %d%s"
+        values = self._partition_id, what, attempt, attempts, then
+        log.warning(message, *values, exc_info=error)
+        self._process_error(error)
 
     def _passes_over(self, event: EventData, error: BaseException) -> bool:
         """Return whether to continue after an event that cannot be processed."""
@@ -398,6 +455,7 @@ class PartitionHandler:
             return False
         number, on_poison = event.sequence_number or 0, self._run.options.on_poison
         if callable(on_poison):
+            on_poison = reports_blocking("on_poison", on_poison, self._run.warn_once)
             again = self._try(on_poison, self.context, event, error)
             if again is None:
                 return True
@@ -410,7 +468,7 @@ class PartitionHandler:
             poison = PoisonError(self._partition_id, number)
             poison.__cause__ = error
             self._run.stopped[self._partition_id] = poison
-            log.error("%s: %r", poison, error)
+            log.error("%s: %s", poison, described(error))
             self._run.report(self._partition_id, poison)
         return False
 

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from eventhub_checkpoints._shared._sync.compat import for_each, sleep, within
+from eventhub_checkpoints._shared.error_messages import described
 from eventhub_checkpoints.processing import start_position
 from eventhub_checkpoints.processing._sync.receive_loop import to_the_end
 from eventhub_checkpoints.processing.start_position import StartChoice, Stored
@@ -180,7 +181,12 @@ class PositionValidator:
         except Exception as error:
             problem = start_position.refused_position(error)
             if problem is None:
-                log.debug("partition %s: offset %r was not tried: %r", partition_id, offset, error)
+                log.debug(
+                    "partition %s: offset %r was not tried: %s",
+                    partition_id,
+                    offset,
+                    described(error),
+                )
                 return None
         self._unsure.pop(partition_id, None)
         return problem
@@ -208,5 +214,7 @@ class PositionValidator:
             query = self._state.client.get_partition_properties
             return check(to_the_end(query, partition_id, seconds=ABANDONED_AFTER))
         except Exception as error:
-            log.debug("partition %s: its properties could not be read: %r", partition_id, error)
+            log.debug(
+                "partition %s: its properties could not be read: %s", partition_id, described(error)
+            )
             return None

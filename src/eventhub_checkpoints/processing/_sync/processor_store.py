@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeVar
 from azure.eventhub import CheckpointStore
 
 from eventhub_checkpoints._shared._sync.compat import Lock, holding
+from eventhub_checkpoints._shared.error_messages import described
 from eventhub_checkpoints._shared.wrapping import require_wrappable
 from eventhub_checkpoints.processing._sync.position_validator import (
     ClientState,
@@ -143,7 +144,9 @@ class ProcessorStore(CheckpointStore):
             self._claim_below(rows, kwargs)
         except Exception as error:
             partition_ids = ", ".join(row["partition_id"] for row in rows)
-            log.warning("partitions %s stay owned until that expires: %r", partition_ids, error)
+            log.warning(
+                "partitions %s stay owned until that expires: %s", partition_ids, described(error)
+            )
 
     def _claim(self, rows: list[dict[str, Any]], kwargs: dict[str, Any]) -> list[dict[str, Any]]:
         # `give_back` waits for the lock: a claim that runs when the processor stops may still win.
@@ -182,7 +185,9 @@ class ProcessorStore(CheckpointStore):
                 left = [{**row, "owner_id": RELEASED} for row in self._held.values()]
                 self._held.clear()
         except TimeoutError as error:
-            log.warning("what was claimed last may stay owned until that expires: %r", error)
+            log.warning(
+                "what was claimed last may stay owned until that expires: %s", described(error)
+            )
             return
         if left:
             self._run.in_background(self._release, left, {})

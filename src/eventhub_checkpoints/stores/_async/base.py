@@ -18,6 +18,7 @@ from azure.eventhub.aio import CheckpointStore
 from eventhub_checkpoints._shared import tracing
 from eventhub_checkpoints._shared._async.client_check import ClosingContext, own_client_only
 from eventhub_checkpoints._shared._async.compat import uninterrupted
+from eventhub_checkpoints._shared.pickling import OfOneProcess
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints._shared.settings import (
     Settings,
@@ -43,7 +44,7 @@ def keywords_of(kind: type) -> list[str]:
     return [*own, *StoreSettings.__annotations__]
 
 
-class BaseCheckpointStore(Hooks, ClosingContext, CheckpointStore):
+class BaseCheckpointStore(Hooks, OfOneProcess, ClosingContext, CheckpointStore):
     """A checkpoint store for one `EventHubConsumerClient`, over a backend's hooks.
 
     A subclass defines the hooks and whatever else it likes, except the other names of this class.

@@ -19,6 +19,7 @@ from eventhub_checkpoints._shared.deadline import (
     set_unreachable_timeout,
     shorten_if_unreachable,
 )
+from eventhub_checkpoints._shared.error_messages import described
 from eventhub_checkpoints._shared.per_process import PerProcess
 from eventhub_checkpoints._shared.secrets import masked
 from eventhub_checkpoints._shared.settings import Settings
@@ -112,7 +113,7 @@ class HookRunner:
             try:
                 await self.backend.close()
             except Exception as error:
-                log.warning("the connection of a late release was not closed: %s", error)
+                log.warning("the connection of a late release was not closed: %s", described(error))
 
     def _closed_error(self) -> StoreError:
         return StoreError(

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from eventhub_checkpoints._shared.secrets import masked
+from eventhub_checkpoints._shared.error_messages import described
 from eventhub_checkpoints.errors import (
     CheckpointStoreError,
     StoreAccessError,
@@ -137,4 +137,4 @@ class Hooks(ABC):
             kind = StoreAccessError
         elif isinstance(error, OSError):
             kind = StoreUnavailableError
-        return kind(f"{type(error).__name__}: {masked(str(error))}")
+        return kind(described(error))

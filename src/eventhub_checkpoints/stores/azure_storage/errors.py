@@ -6,7 +6,7 @@ from typing import Any
 from azure.core.exceptions import AzureError, ClientAuthenticationError, HttpResponseError
 
 from eventhub_checkpoints._shared.connection_errors import innermost, is_untrusted, why_unreached
-from eventhub_checkpoints._shared.secrets import masked
+from eventhub_checkpoints._shared.error_messages import message_of, unmasked_message
 from eventhub_checkpoints.errors import StoreAccessError, StoreError, StoreUnavailableError
 from eventhub_checkpoints.stores.azure_storage.messages import Refusal
 
@@ -81,7 +81,7 @@ def mapped(error: Exception, where: str) -> StoreError:
         error: of the driver, or raised by the connections.
         where: what was asked, for messages.
     """
-    shown = f"{masked(str(error))} ({type(error).__name__})"
+    shown = f"{message_of(error)} ({type(error).__name__})"
     if isinstance(error, ClientAuthenticationError):
         if type(error).__name__ == "AzureSigningError":
             shown = "the account key is not in base64; copy it again from the account's access keys"
@@ -91,7 +91,7 @@ def mapped(error: Exception, where: str) -> StoreError:
     if is_untrusted(error):
         return StoreAccessError(
             f"{where}: its certificate is not trusted: name the file of its authority as "
-            f"connection_verify=FILE ({masked(str(innermost(error)))})"
+            f"connection_verify=FILE ({message_of(innermost(error))})"
         )
     return StoreUnavailableError(f"{where}: {unreached(error)}")
 
@@ -101,7 +101,7 @@ def unreached(error: AzureError | OSError) -> str:
     cause = innermost(error)
     if isinstance(cause, TimeoutError):
         return "no answer in time"
-    message = masked(str(cause)) or "no answer"
-    through = "through a proxy, " if "proxy" in str(error).lower() else ""
+    message = message_of(cause) or "no answer"
+    through = "through a proxy, " if "proxy" in unmasked_message(error).lower() else ""
     reason = why_unreached(error) or f"the connection failed: {message} ({type(cause).__name__})"
     return through + reason

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from eventhub_checkpoints._shared.secrets import masked, quoted
+from eventhub_checkpoints._shared.error_messages import message_of
+from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints._shared.settings import StoreSettings, refuse_misspelt
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.stores.azure_storage.account import ResourceUrl, Service, checked_text
@@ -93,7 +94,7 @@ def made(make: Callable[..., Client], *args: Any, **kwargs: Any) -> Client:
     try:
         return make(*args, **kwargs)
     except (ValueError, TypeError) as error:
-        reason = masked(str(error)).rstrip(".")
+        reason = message_of(error).rstrip(".")
     # Not chained: the driver's own message may repeat a secret.
     raise ConfigurationError(
         f"the client of azure-storage-blob cannot be made: {reason}; credential takes an account "

@@ -23,6 +23,7 @@ from cassandra.protocol import (
     TruncateError,
 )
 
+from eventhub_checkpoints._shared.error_messages import unmasked_message
 from eventhub_checkpoints._shared.secrets import masked
 from eventhub_checkpoints.errors import (
     CheckpointStoreError,
@@ -151,4 +152,4 @@ def is_absent(error: Exception) -> bool:
 
 def text_of(error: Exception) -> str:
     """Return the driver's message, in one line."""
-    return masked(" ".join(str(error).split()))
+    return masked(" ".join(unmasked_message(error).split()))

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from importlib.resources import files
 from typing import Any, Literal, NamedTuple
 
+from eventhub_checkpoints._shared.error_messages import unmasked_message
 from eventhub_checkpoints.errors import (
     StoreAccessError,
     StoreError,
@@ -129,7 +130,7 @@ def code_of(error: Exception) -> str:
 
     Redis 6 puts it in the middle of the message if a command inside a script failed.
     """
-    message = str(error)
+    message = unmasked_message(error)
     if "Authentication required" in message:
         return "NOAUTH"
     for kind in type(error).__mro__:

@@ -10,8 +10,9 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsp
 
 from redis.exceptions import RedisError
 
+from eventhub_checkpoints._shared.error_messages import message_of
 from eventhub_checkpoints._shared.foreign_json import parse_json
-from eventhub_checkpoints._shared.secrets import holds_secret, masked, quoted
+from eventhub_checkpoints._shared.secrets import holds_secret, quoted
 from eventhub_checkpoints._shared.settings import LONGEST_OPTION, nearest_first
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.stores.backends import REDIS
@@ -196,7 +197,7 @@ def check_options(url: str, parsed: Container[str], pool: Any) -> None:
     try:
         pool.connection_class(**pool.connection_kwargs)  # does not connect yet
     except (TypeError, RedisError) as error:
-        problem = masked(str(error))
+        problem = message_of(error)
     else:
         return
     # Not chained: the driver may repeat the value of an option.

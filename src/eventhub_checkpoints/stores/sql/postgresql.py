@@ -15,6 +15,7 @@ from sqlalchemy.engine import URL
 
 from eventhub_checkpoints._shared.connection_errors import why_unreached
 from eventhub_checkpoints._shared.deadline import finite_seconds_left, seconds_left
+from eventhub_checkpoints._shared.error_messages import unmasked_message
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import (
     CheckpointStoreError,
@@ -260,7 +261,7 @@ class Postgresql(Dialect):
         return f"SELECT count(*) FROM {tables.history} WHERE {THIS_ROW}"
 
     def error(self, error: Exception, cause: BaseException, where: str) -> CheckpointStoreError:
-        message, statement = str(cause), getattr(error, "statement", None) or ""
+        message, statement = unmasked_message(cause), getattr(error, "statement", None) or ""
         sqlstate = "08" if isinstance(error, OSError) else getattr(cause, "sqlstate", None)
         code = sqlstate or next(
             (key for key, words in CONNECT_MESSAGES.items() if re.search(words, message)), "08"
@@ -363,14 +364,14 @@ def bounded_psycopg(driver: Any) -> Callable[..., Any]:
                     pass
                 finally:
                     self.pgconn.finish()
-                raise driver.OperationalError(str(error)) from None
+                raise driver.OperationalError(unmasked_message(error)) from None
 
     def connect(*arguments: Any, **options: Any) -> Any:
         seconds = connect_seconds(options.get("connect_timeout"))
         try:
             return Bounded.connect(*arguments, **{**options, "connect_timeout": seconds})
         except CutOffError as error:
-            raise driver.OperationalError(str(error)) from None
+            raise driver.OperationalError(unmasked_message(error)) from None
 
     return connect
 
@@ -397,7 +398,7 @@ def bounded_async_psycopg(driver: Any) -> Callable[..., Any]:
                     pass
                 finally:
                     self.pgconn.finish()
-                raise driver.OperationalError(str(error)) from None
+                raise driver.OperationalError(unmasked_message(error)) from None
             except CancelledError:
                 # The next request must not receive the response to this one.
                 self.pgconn.finish()

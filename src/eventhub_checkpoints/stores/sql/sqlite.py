@@ -8,6 +8,7 @@ from weakref import WeakSet
 
 from sqlalchemy.engine import URL
 
+from eventhub_checkpoints._shared.error_messages import unmasked_message
 from eventhub_checkpoints.errors import (
     CheckpointStoreError,
     ConfigurationError,
@@ -157,7 +158,8 @@ class Sqlite(Dialect):
         return rows
 
     def error(self, error: Exception, cause: BaseException, where: str) -> CheckpointStoreError:
-        code, message = getattr(cause, "sqlite_errorname", None) or "no code", str(cause)
+        code = getattr(cause, "sqlite_errorname", None) or "no code"
+        message = unmasked_message(cause)
         if message.startswith("no such table"):
             return StoreNotReadyError(f"{where}: {NO_TABLE} ({message})")
         if message.startswith(("no such column", "table ")) and "column" in message:

@@ -10,7 +10,10 @@ from eventhub_checkpoints.stores.hook_results import Conflict, Listing, Lost, Se
 from eventhub_checkpoints.stores.memory.rows import MemoryRows, rows_named
 
 
-class MemoryCheckpointStore(FullCheckpointStore):
+class MemoryCheckpointStore(
+    FullCheckpointStore,
+    pickle_instead="it is for one process; use another store, such as sqlite:///FILE",
+):
     """Stores ownerships and checkpoints in memory, until the process ends.
 
     Args:

@@ -26,7 +26,7 @@ from eventhub_checkpoints import errors
 from eventhub_checkpoints._shared._async.compat import for_each
 from eventhub_checkpoints._shared.connection_errors import why_unreached
 from eventhub_checkpoints._shared.deadline import attempt_limit
-from eventhub_checkpoints._shared.secrets import masked
+from eventhub_checkpoints._shared.error_messages import message_of
 from eventhub_checkpoints._shared.settings import Settings, StoreSettings, kind_of
 from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
 from eventhub_checkpoints.stores import connections
@@ -177,12 +177,12 @@ class RedisRequests:
         code = protocol.code_of(error)
         if not code and isinstance(error, (OSError, *UNANSWERED)):
             why = why_unreached(error)
-            reason = why or masked(str(error)) or "no answer in time"
+            reason = why or message_of(error) or "no answer in time"
             hint = "" if why or self._has_answered else other_scheme(self.address, error)
             return errors.StoreUnavailableError(f"{what}: {reason} ({type(error).__name__}){hint}")
         if not isinstance(error, RedisError):
-            return errors.StoreError(f"{what}: {type(error).__name__}: {masked(str(error))}")
-        return protocol.failure(code, masked(str(error)), what, self.namespace)
+            return errors.StoreError(f"{what}: {type(error).__name__}: {message_of(error)}")
+        return protocol.failure(code, message_of(error), what, self.namespace)
 
 
 def address_of(client: Client) -> str:

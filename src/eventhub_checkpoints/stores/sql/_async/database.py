@@ -1,5 +1,6 @@
 """Database of a SQL store: engine, tables, transactions and errors."""
 
+import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -29,6 +30,7 @@ from eventhub_checkpoints.stores.sql._async.engine import (
     VARIANT,
     Connection,
     Engine,
+    close_idle,
     core_engine,
     driver_of,
     make_engine,
@@ -61,7 +63,7 @@ class SqlDatabase:
         pool_timeout: float,
     ) -> None:
         self._owned: list[Callable[[], Any]] = []
-        self._left: list[Any] = []
+        self._left: list[tuple[int, Any]] = []
         self._is_own = isinstance(url_or_engine, str | URL)
         if isinstance(url_or_engine, str | URL):
             full_url = urls.parsed(url_or_engine)
@@ -283,11 +285,25 @@ class SqlDatabase:
     def drop_connections(self) -> None:
         """Abandon the pool: closing it would end connections in use in another process or loop."""
         if self._is_own:
-            self._left.append(core_engine(self._engine).pool)
+            self._left.append((os.getpid(), core_engine(self._engine).pool))
             core_engine(self._engine).dispose(close=False)
+
+    async def close_left(self) -> None:
+        """Close what other event loops have left of a SQLite file: a connection and its thread.
+
+        Only aiosqlite can do that, whose connections do not belong to a loop. A pool of another
+        process is kept: its threads do not exist here, and nothing would answer.
+        """
+        if self._dialect.is_server:
+            return
+        here = [pool for process_id, pool in self._left if process_id == os.getpid()]
+        self._left = [left for left in self._left if left[0] != os.getpid()]
+        for pool in here:
+            await close_idle(pool)
 
     async def close(self) -> None:
         """Close the engine and the credential that were created here."""
+        await self.close_left()
         for close in self._owned:
             await close()
 

@@ -10,6 +10,7 @@ from azure.eventhub.aio import PartitionContext
 
 from eventhub_checkpoints._shared._async.client_check import ClosingContext
 from eventhub_checkpoints._shared._async.compat import uninterrupted
+from eventhub_checkpoints._shared.pickling import OfOneProcess
 from eventhub_checkpoints._shared.settings import StoreSettings, require_seconds
 from eventhub_checkpoints.dead_letters.dead_letter import DeadLetter, StoredDeadLetter, in_order
 from eventhub_checkpoints.errors import StoreNotReadyError
@@ -21,7 +22,9 @@ from eventhub_checkpoints.stores.sql.dead_letters import DeadLetterStatements, v
 T = TypeVar("T")
 
 
-class DeadLetterTable(ClosingContext):
+class DeadLetterTable(
+    OfOneProcess, ClosingContext, pickle_instead="pass its URL, and create it in the other process"
+):
     """Stores dead letters in a table, one row for each event of a consumer group.
 
     Args:
@@ -151,6 +154,7 @@ class DeadLetterDatabase(SqlCheckpointStore):
         self.statements = DeadLetterStatements(self.database.tables, dialect)
 
     async def open(self) -> None:
+        await self.database.close_left()
         if self.creates:
             await self.database.create_table(self.statements.create)
 

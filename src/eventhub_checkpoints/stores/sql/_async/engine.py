@@ -8,11 +8,21 @@ from sqlalchemy import event
 from sqlalchemy.engine import URL
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import AsyncAdaptedQueuePool
+from sqlalchemy.util import greenlet_spawn
 
 from eventhub_checkpoints.stores.connections import Secret, password_of
 from eventhub_checkpoints.stores.sql.dialect import Dialect
 
-__all__ = ["IDENTITY", "VARIANT", "Connection", "Engine", "core_engine", "driver_of", "make_engine"]
+__all__ = [
+    "IDENTITY",
+    "VARIANT",
+    "Connection",
+    "Engine",
+    "close_idle",
+    "core_engine",
+    "driver_of",
+    "make_engine",
+]
 
 Engine = AsyncEngine
 Connection = AsyncConnection
@@ -37,6 +47,11 @@ def make_engine(url: URL, dialect: Dialect, secret: Secret | None, **options: An
 def core_engine(engine: AsyncEngine) -> Any:
     """Return the sync engine, which has the events and the pool."""
     return engine.sync_engine
+
+
+async def close_idle(pool: Any) -> None:
+    """Close the connections of a pool that no call uses; the pool may be of another event loop."""
+    await greenlet_spawn(pool.dispose)
 
 
 async def driver_of(connection: AsyncConnection) -> Any:

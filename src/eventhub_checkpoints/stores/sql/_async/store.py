@@ -93,6 +93,7 @@ class SqlCheckpointStore(WritesInTransaction, KeepsHistory, FullCheckpointStore)
         return f"SqlCheckpointStore({self._database.shown})"
 
     async def open(self) -> None:
+        await self._database.close_left()
         if self.creates:
             await self._database.migrate(self.writer)
         else:

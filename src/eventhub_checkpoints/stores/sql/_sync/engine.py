@@ -10,7 +10,16 @@ from sqlalchemy.pool import QueuePool
 from eventhub_checkpoints.stores.connections import Secret, at_once
 from eventhub_checkpoints.stores.sql.dialect import Dialect
 
-__all__ = ["IDENTITY", "VARIANT", "Connection", "Engine", "core_engine", "driver_of", "make_engine"]
+__all__ = [
+    "IDENTITY",
+    "VARIANT",
+    "Connection",
+    "Engine",
+    "close_idle",
+    "core_engine",
+    "driver_of",
+    "make_engine",
+]
 
 VARIANT = "sync"
 IDENTITY = "azure.identity"
@@ -34,6 +43,11 @@ def make_engine(url: URL, dialect: Dialect, secret: Secret | None, **options: An
 def core_engine(engine: Engine) -> Any:
     """Return the engine that has the events and the pool."""
     return engine
+
+
+def close_idle(pool: Any) -> None:
+    """Close the connections of a pool that no call uses."""
+    pool.dispose()
 
 
 def driver_of(connection: Connection) -> Any:

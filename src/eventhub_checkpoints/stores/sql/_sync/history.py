@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy.exc import DBAPIError
 
+from eventhub_checkpoints._shared.error_messages import described
 from eventhub_checkpoints.errors import StoreAccessError, StoreNotReadyError
 from eventhub_checkpoints.records import Checkpoint, Scope
 from eventhub_checkpoints.stores._sync.hooks import log
@@ -129,7 +130,7 @@ class SqlHistory:
                     connection.exec_driver_sql(statement)
                 return
             except DBAPIError as failure:  # such as SQLite, which has rolled back at a full disk
-                log.debug("the connection is closed: %s", failure)
+                log.debug("the connection is closed: %s", described(failure))
         connection.invalidate()
 
     def _prune(self, values: Mapping[str, Any]) -> None:
@@ -142,7 +143,9 @@ class SqlHistory:
             if isinstance(failure, StoreAccessError):
                 self._give_up(failure)
             else:
-                log.info("the history of checkpoints was not pruned: %s", failure or error)
+                log.info(
+                    "the history of checkpoints was not pruned: %s", described(failure or error)
+                )
 
     def _give_up(self, failure: Exception) -> None:
         self._keeps = False

@@ -94,6 +94,7 @@ class SqlCheckpointStore(WritesInTransaction, KeepsHistory, FullCheckpointStore)
         return f"SqlCheckpointStore({self._database.shown})"
 
     def open(self) -> None:
+        self._database.close_left()
         if self.creates:
             self._database.migrate(self.writer)
         else:
