@@ -52,6 +52,7 @@ class SimulatedLink:
         self._hub = receiver.hub
         self._next = first
         self.partition_id = receiver.partition_id
+        self.consumer_group = receiver.consumer_group
         self.opened_at = time.monotonic()
         self.is_mute = receiver.hub.opens_mute
         self.error: Exception | None = None
@@ -107,6 +108,7 @@ class SimulatedReceiver(EventHubConsumer):
     """The SDK's receiver of a partition, over a simulated link."""
 
     hub: "SimulatedHub"
+    consumer_group: str
     partition_id: str
 
     async def _open(self) -> None:
@@ -119,7 +121,7 @@ class SimulatedReceiver(EventHubConsumer):
         self._handler = link  # type: ignore[assignment]
         link.begin(self._offset)
         if self._owner_level is not None:
-            self.hub.disconnect(self.partition_id)
+            self.hub.disconnect(self.partition_id, self.consumer_group)
         self.hub.links.add(link)
         self.hub.history.append((time.monotonic(), "attached", self.partition_id))
         self.running = True
@@ -152,7 +154,8 @@ class SimulatedClient(EventHubConsumerClient):
         receiver = super()._create_consumer(*args, **kwargs)
         receiver.__class__ = SimulatedReceiver  # type: ignore[type-abstract]
         assert isinstance(receiver, SimulatedReceiver)
-        receiver.hub, receiver.partition_id = self.hub, args[1]
+        receiver.hub = self.hub
+        receiver.consumer_group, receiver.partition_id = args[:2]
         return receiver
 
     async def get_partition_ids(self) -> list[str]:
@@ -259,10 +262,10 @@ class SimulatedHub:
             link.is_mute = True
         return len(muted)
 
-    def disconnect(self, partition_id: str) -> None:
-        """End the links of a partition because of another with an owner level."""
+    def disconnect(self, partition_id: str, consumer_group: str) -> None:
+        """End the links of a partition and group because of another with an owner level."""
         for link in self.links:
-            if link.partition_id == partition_id:
+            if (link.partition_id, link.consumer_group) == (partition_id, consumer_group):
                 link.fail(
                     AMQPLinkError(ErrorCondition.LinkStolen, description="another link was opened")
                 )

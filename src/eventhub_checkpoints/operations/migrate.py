@@ -179,15 +179,16 @@ class Migration:
         stored = group(store, scope, expires_after=expires_after)
         return cls(store, scope, plan(source, positions_of(stored), stored.live_owners))
 
-    def execute(self, migrated: Migrated) -> None:
-        """Write what is ahead of the store.
+    def execute(self, migrated: Migrated | None = None) -> Migrated:
+        """Write what is ahead of the store; return what was done.
 
         Args:
-            migrated: receives each partition that was written or was not, also if it fails.
+            migrated: receives that, also if the store fails; default: a new one.
 
         Raises:
             StoreError: the store failed; run the migration again to continue.
         """
+        migrated = migrated or Migrated()
         for step in self.steps:
             if step.action.writes:
                 try:
@@ -195,3 +196,4 @@ class Migration:
                     migrated.copied.append(step.partition_id)
                 except (StaleCheckpointError, InvalidRecordError) as error:
                     migrated.failures[step.partition_id] = str(error)
+        return migrated

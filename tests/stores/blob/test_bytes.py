@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from azure.storage.blob import BlobProperties, ContainerClient
 
-from eventhub_checkpoints.errors import InvalidRecordError
+from eventhub_checkpoints.errors import MISSING, InvalidRecordError
 from eventhub_checkpoints.records import Scope
 
 TYPED = Scope("MyNS.servicebus.windows.net", "MyHub", "$Default")
@@ -178,7 +178,7 @@ def test_a_claim_without_a_partition_is_refused(client) -> None:
     del row["partition_id"]
     with pytest.raises(InvalidRecordError) as refused:
         client.claim_ownership([row])
-    assert (refused.value.field, refused.value.value) == ("partition_id", None)
+    assert (refused.value.field, refused.value.value) == ("partition_id", MISSING)
 
 
 def test_a_partition_with_too_long_a_name_fails_alone(client) -> None:
