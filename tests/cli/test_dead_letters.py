@@ -12,6 +12,7 @@ import pytest
 
 from dead_letter import DEAD_LETTER
 from eventhub_checkpoints.dead_letters import DeadLetter, DeadLetterFile
+from eventhub_checkpoints.dead_letters._sync import sinks
 from eventhub_checkpoints.dead_letters.log_file import append_line
 from eventhub_checkpoints.errors import CheckpointStoreError
 from eventhub_checkpoints.localhub import LocalHub
@@ -208,10 +209,35 @@ def test_a_dead_letter_that_is_sent_and_not_recorded_is_reported(
             raise OSError("no space")
 
         monkeypatch.setattr(os, "write", full)
-    said = refusal("redrive", "--execute")
-    assert said.startswith("0 of 3 dead letters were redriven: dead letter ")
+    result = ehcp("dead-letters", "redrive", "--execute")
+    assert "  redriven: 0 of 3 dead letters\n" in result.stderr
+    said = str(result.exception)
     assert "could not be recorded, so that the next redrive sends it again" in said
     assert office.sent() == 1
+
+
+@pytest.mark.parametrize("verb", ["redrive", "discard --all"])
+def test_a_command_that_is_interrupted_says_which_dead_letters_are_done(
+    office: Office, verb: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, *_ = office.dead_letters
+    lines: list[Any] = []
+
+    def once(path: Path, line: Any) -> None:
+        if lines:
+            raise KeyboardInterrupt
+        lines.append(line)
+        append_line(path, line)
+
+    monkeypatch.setattr(sinks, "append_line", once)
+    result = ehcp("dead-letters", *verb.split(), "--execute")
+    what = "redriven" if verb == "redrive" else "discarded"
+    assert result.exit_code == 130
+    assert result.stderr.splitlines() == [
+        "eventhub-checkpoints: ended early",
+        f"  {what}: 1 of 3 dead letters ({first.id})",
+        "  to continue: run the same command again",
+    ]
 
 
 def test_the_functions_are_for_programs_too(office: Office) -> None:

@@ -1,6 +1,6 @@
 """`ehcp dead-letters`: list, show, redrive and discard events that could not be processed."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Annotated, Any
@@ -8,23 +8,25 @@ from typing import Annotated, Any
 import typer
 
 from eventhub_checkpoints._shared.secrets import quoted
-from eventhub_checkpoints._shared.texts import counted
+from eventhub_checkpoints._shared.texts import counted, some
 from eventhub_checkpoints._shared.times import parse_time
 from eventhub_checkpoints.cli.change import Execute
+from eventhub_checkpoints.cli.ending import telling
 from eventhub_checkpoints.cli.output import Json, print_json, print_table, working
 from eventhub_checkpoints.cli.peek import Through, cut, print_events, shown_time
 from eventhub_checkpoints.cli.target import NO_HUB, OPTIONS, Target, read_target, with_options
 from eventhub_checkpoints.dead_letters import StoredDeadLetter
-from eventhub_checkpoints.errors import ConfigurationError, HubUnavailableError, StoreError
+from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.operations.dead_letters import (
     SOURCES,
     DeadLetterSource,
     Selection,
     dead_letter_by_id,
     open_dead_letters,
+    to_discard,
     to_redrive,
 )
-from eventhub_checkpoints.operations.dead_letters import discard as discard_chosen
+from eventhub_checkpoints.operations.dead_letters import discard as discard_each
 from eventhub_checkpoints.operations.dead_letters import redrive as send_back
 from eventhub_checkpoints.operations.peek import PeekedEvent
 from eventhub_checkpoints.receive.amqp.address import HubAddress
@@ -219,24 +221,32 @@ def redrive(
     """
     selection = replace(selection, ids=ids or (), is_redriven_included=again)
     hub = target.address if to is None else hub_of(to, target)
-    with open_source(source, target, through) as opened:
-        with working("reading"):
-            chosen = to_redrive(opened, selection, hub, is_elsewhere=to is not None)
-        sent = 0
-        if execute:
-            try:
+    chosen, sent = list[StoredDeadLetter](), list[StoredDeadLetter]()
+    with telling(lambda: done_so_far("redriven", sent, chosen), executes=execute):
+        with open_source(source, target, through) as opened:
+            with working("reading"):
+                chosen += to_redrive(opened, selection, hub, is_elsewhere=to is not None)
+            if execute:
                 with working("sending"):
-                    for _ in send_back(opened, chosen, hub, timeout=target.timeout):
-                        sent += 1
-            except (HubUnavailableError, StoreError) as error:
-                done = f"{sent} of {len(chosen)} dead letters were redriven"
-                raise type(error)(f"{done}: {error}") from error
-    if as_json:
-        rows = [each.dead_letter.as_dict() for each in chosen]
-        print_json({"executed": execute, "to": str(hub), "letters": rows})
-        return
-    print_dead_letters(chosen)
-    print_result(f"redriven to {hub}", chosen, executed=execute)
+                    for each in send_back(opened, chosen, hub, timeout=target.timeout):
+                        sent += [each]
+        if as_json:
+            rows = [each.dead_letter.as_dict() for each in chosen]
+            print_json({"executed": execute, "to": str(hub), "letters": rows})
+            return
+        print_dead_letters(chosen)
+        print_result(f"redriven to {hub}", chosen, executed=execute)
+
+
+def done_so_far(
+    what: str, done: Sequence[StoredDeadLetter], chosen: Sequence[StoredDeadLetter]
+) -> Iterator[str]:
+    """Yield with how many of the chosen dead letters something was done; nobody takes it back."""
+    if chosen:
+        ids = f" ({some(each.dead_letter.id for each in done)})" if done else ""
+        yield f"{what}: {len(done)} of {counted(len(chosen), 'dead letter')}{ids}"
+    if 0 < len(done) < len(chosen):
+        yield "to continue: run the same command again"
 
 
 @app.command()
@@ -260,14 +270,19 @@ def discard(
         raise ConfigurationError(
             "nothing is chosen: pass ids or filters, or --all for all dead letters"
         )
-    with open_source(source, target, through) as opened:
-        chosen = discard_chosen(opened, selection, executes=execute)
-    if as_json:
-        rows = [each.as_dict() for each in chosen]
-        print_json({"executed": execute, "letters": rows})
-        return
-    print_dead_letters(chosen)
-    print_result("discarded", chosen, executed=execute)
+    chosen, discarded = list[StoredDeadLetter](), list[StoredDeadLetter]()
+    with telling(lambda: done_so_far("discarded", discarded, chosen), executes=execute):
+        with open_source(source, target, through) as opened:
+            chosen += to_discard(opened, selection)
+            if execute:
+                for each in discard_each(opened, chosen):
+                    discarded += [each]
+        if as_json:
+            rows = [each.as_dict() for each in chosen]
+            print_json({"executed": execute, "letters": rows})
+            return
+        print_dead_letters(chosen)
+        print_result("discarded", chosen, executed=execute)
 
 
 def print_dead_letters(

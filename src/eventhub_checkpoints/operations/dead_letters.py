@@ -319,24 +319,44 @@ def to_redrive(
     return chosen
 
 
-def discard(
-    source: DeadLetterSource, selection: Selection, *, executes: bool
-) -> list[StoredDeadLetter]:
-    """Remove the chosen dead letters of a source, or plan it; return them.
+def to_discard(source: DeadLetterSource, selection: Selection) -> list[StoredDeadLetter]:
+    """Return the chosen dead letters of a source from which they can be removed.
 
     Raises:
         ConfigurationError: the source is a hub; see also `Selection.choose`.
         StoreError: the source failed.
+    """
+    that_discards(source)
+    return selection.choose(source.dead_letters())
+
+
+def that_discards(source: DeadLetterSource) -> Discards:
+    """Return a source from which dead letters can be removed.
+
+    Raises:
+        ConfigurationError: it is a hub.
     """
     if not isinstance(source, Discards):
         raise ConfigurationError(
             f"the dead letters in event hub {source} expire with its retention, and cannot be "
             "discarded; name a file or a table"
         )
-    chosen = selection.choose(source.dead_letters())
-    if executes:
-        source.discard(chosen)
-    return chosen
+    return source
+
+
+def discard(
+    source: DeadLetterSource, dead_letters: Iterable[StoredDeadLetter]
+) -> Iterator[StoredDeadLetter]:
+    """Remove dead letters one by one; yield each that was removed.
+
+    Raises:
+        ConfigurationError: the source is a hub.
+        StoreError: the source failed; those before are removed.
+    """
+    discarding = that_discards(source)
+    for stored in dead_letters:
+        discarding.discard([stored])
+        yield stored
 
 
 def redrive(
