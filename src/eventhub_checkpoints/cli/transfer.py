@@ -85,19 +85,17 @@ def mirror(
         open_both(target, to_store, to_profile) as (source, receiver),
         on_stop_signals(stopping.set),
     ):
-        copier = Mirror(source, receiver, target.scope, target.expires_after)
+        copier = Mirror(source, receiver, target.scope, target.expires_after, written=copied)
         if not execute:
             print_steps(copier.preview(), as_json, executed=False)
             return
         if once:
             made = copier.copy()
-            copied.update(made.copied)
             print_steps(made.steps, as_json, executed=True, copied=made.copied)
             if made.error:
                 raise StoreError(made.error)
             return
         for made in copier.run(every, stopping):
-            copied.update(made.copied)
             print_pass(made, as_json)
 
 

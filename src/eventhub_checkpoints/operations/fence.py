@@ -8,11 +8,11 @@ takes over a partition only while it has fewer than the number of partitions div
 of owners, itself included, which is 0 here.
 """
 
+import logging
 import random
 import time
 import uuid
 from collections.abc import Collection, Iterable
-from contextlib import suppress
 from itertools import count
 from typing import Any
 
@@ -30,6 +30,8 @@ from eventhub_checkpoints.operations.groups import (
 )
 from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.sdk.consumer import EXPIRES_AFTER
+
+log = logging.getLogger(__name__)
 
 RENEWALS = 4
 """Number of renewals within the time after which an ownership expires."""
@@ -182,11 +184,13 @@ class Fence:
         A claim whose answer was lost is among it. What cannot be released, as the store does not
         answer, expires.
         """
-        with suppress(CheckpointStoreError):
+        try:
             own = [
                 owner.row
                 for id_, owner in self.read().items()
                 if owner.owner_id == self.owner_id(id_)
             ]
             release(self._store, own)
+        except CheckpointStoreError as error:
+            log.warning("partitions of %s stay held until that expires: %s", self.scope, error)
         self.held.clear()

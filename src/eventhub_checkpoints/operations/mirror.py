@@ -48,12 +48,14 @@ class Mirror:
         target: any synchronous checkpoint store.
         scope: the group.
         expires_after: seconds after which an ownership that was not renewed counts as expired.
+        written: partitions whose checkpoint was stored at the target, in any pass.
     """
 
     source: CheckpointStore
     target: CheckpointStore
     scope: Scope
     expires_after: float = EXPIRES_AFTER
+    written: set[str] = field(default_factory=set)
     _copied: dict[str, Position] = field(default_factory=dict)
 
     def preview(self) -> list[Step]:
@@ -103,6 +105,7 @@ class Mirror:
             return
         self._copied[id_] = position
         copied.append(id_)
+        self.written.add(id_)
 
     def run(self, every: float, stopping: threading.Event) -> Iterator[Pass]:
         """Make passes until `stopping` is set; yield each result.
