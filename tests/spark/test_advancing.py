@@ -31,11 +31,11 @@ def at(lost=None, initial=False, created="", begins=None, **by_partition):
     return StreamOffset("orders", numbers, begins or {}, lost or {}, initial, created=created)
 
 
-def advance(start, found, limits=NO_LIMITS, ends=None):
+def advance(start, found, limits=NO_LIMITS, ends=None, expired=None):
     starts = partition_starts(ADDRESS, start, found)
     ends = ends or {one: each.next_sequence_number for one, each in found.partitions.items()}
     waiting = waiting_events(starts, ends)
-    return next_offset(start, starts, waiting, limits, found.created)
+    return next_offset(start, starts, waiting, limits, found.created, expired or {})
 
 
 def said(start, found):
@@ -76,6 +76,13 @@ def test_expired_events_are_counted_and_passed_over():
     after = advance(at(p0=10, lost={"0": 5, "1": 2}), found)
     assert after == StreamOffset("orders", {"0": 90}, {"0": 40}, {"0": 35, "1": 2})
     assert "sequence number 10 has expired; the first retained is 40" in said(at(p0=10), found)[0]
+
+
+def test_what_expired_before_a_batch_was_run_again_is_told_in_a_batch_of_its_own():
+    start = at(p0=9, lost={"0": 3})
+    told = advance(start, held(p0=(0, 9)), expired={"0": 40})
+    assert (told.next, told.lost) == ({"0": 9}, {"0": 43})
+    assert advance(told, held(p0=(0, 9))) is told
 
 
 def test_a_partition_that_has_expired_whole_goes_on_at_its_end():

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Self
 from azure.eventhub import CheckpointStore
 
 from eventhub_checkpoints._shared.deadline import backoff
-from eventhub_checkpoints._shared.error_messages import described
+from eventhub_checkpoints._shared.error_messages import message_of
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints._shared.wrapping import declares
 from eventhub_checkpoints.errors import (
@@ -247,7 +247,7 @@ class BackgroundWriter:
             self.failures += 1
             if type(error) is not type(self._error):
                 log.warning(
-                    "checkpoints of %s wait for their store: %s", self._what, described(error)
+                    "checkpoints of %s wait for their store: %s", self._what, message_of(error)
                 )
             self._error = error
             self._waiting[partition] = self._waiting.pop(partition)
