@@ -49,7 +49,7 @@ class Scope(ScopeNames):
     Event Hubs compares these names without regard to case; so does this package, by `folded`.
     A scope unpacks into its three names, as in `store.list_checkpoints(*scope)`.
 
-    Args:
+    Attributes:
         fully_qualified_namespace: host of the namespace, such as
             `NAMESPACE.servicebus.windows.net`, as the client is given it: with its port if it has
             one, without a scheme. A name without a dot, such as `localhost` or the host of an
