@@ -96,8 +96,12 @@ class Scope(ScopeNames):
             InvalidRecordError: the row is not a dict, or one of the three names is missing or
                 unusable.
         """
-        row = checked_row(row)
-        return Scope.checked(*(row.get(name, MISSING) for name in Scope._fields))
+        get = checked_row(row).get
+        return Scope.checked(
+            get("fully_qualified_namespace", MISSING),
+            get("eventhub_name", MISSING),
+            get("consumer_group", MISSING),
+        )
 
     @property
     def folded(self) -> "Scope":
