@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
+from eventhub_checkpoints._shared.arguments import with_checked_arguments
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.abilities import ListsScopes
 from eventhub_checkpoints.errors import ConfigurationError, StoreError
@@ -41,6 +42,7 @@ MISSING = (
 )
 
 
+@with_checked_arguments
 def starting_positions(
     store_or_url: Any,
     scope: Scope,
@@ -80,6 +82,7 @@ def starting_positions(
     return StartingPositions(name, _positions(store_or_url, scope, ids, missing))
 
 
+@with_checked_arguments
 def ending_positions(
     store_or_url: Any,
     scope: Scope,

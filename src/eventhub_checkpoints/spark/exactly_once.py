@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from eventhub_checkpoints._shared import callables
 from eventhub_checkpoints._shared._sync.compat import bounded
+from eventhub_checkpoints._shared.arguments import with_checked_arguments
 from eventhub_checkpoints._shared.deadline import pause
 from eventhub_checkpoints._shared.error_messages import described
 from eventhub_checkpoints.errors import (
@@ -155,6 +156,7 @@ class ExactlyOnce:
         MissingDriverError: the database's driver is not installed.
     """
 
+    @with_checked_arguments
     def __init__(
         self,
         target: Any,

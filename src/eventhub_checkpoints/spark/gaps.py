@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from eventhub_checkpoints._shared.arguments import with_checked_arguments
 from eventhub_checkpoints.receive.address import PartitionProperties
 from eventhub_checkpoints.receive.position import EventPosition
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT
@@ -98,6 +99,7 @@ class GapReport:
         return "\n".join([*lines, *(f"{state}: {MEANINGS[state]}" for state in states)])
 
 
+@with_checked_arguments
 def gap_report(
     positions: HubPositions | Mapping[str, EventPosition | int],
     hub: Hub,

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
+from eventhub_checkpoints._shared.arguments import with_checked_arguments
 from eventhub_checkpoints._shared.foreign_json import parse_json
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
@@ -311,6 +312,7 @@ def last_events(following: Mapping[str, int]) -> dict[str, int]:
     return {partition: number - 1 for partition, number in following.items() if number > 0}
 
 
+@with_checked_arguments
 def parse_progress(
     progress: object, hub: str | None, *, source: int | None = None
 ) -> dict[str, int]:
@@ -375,6 +377,7 @@ class BehindLatest:
         return max(self.by_partition.values())
 
 
+@with_checked_arguments
 def behind_latest(
     progress: object, hub: str | None = None, *, source: int | None = None
 ) -> BehindLatest | None:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, NoReturn, Self
 
+from eventhub_checkpoints._shared.arguments import with_checked_arguments
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.position import EventPosition, checked_partitions
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT, OffsetRange
@@ -297,6 +298,7 @@ HUB_COLUMNS = ("'' as hub", "partition", "sequenceNumber as first", "sequenceNum
 KAFKA_COLUMNS = ("topic as hub", "partition", "offset as first", "offset as last")
 
 
+@with_checked_arguments
 def ranges_of(frame: "DataFrame") -> list[OffsetRange]:
     """Return the ranges of the rows of a DataFrame, by partition, from the first to the last row.
 
@@ -312,6 +314,7 @@ def ranges_of(frame: "DataFrame") -> list[OffsetRange]:
     return [_range_of(row) for row in _first_and_last(frame, "-1")]
 
 
+@with_checked_arguments
 def ranges_by_task(frame: "DataFrame") -> dict[int, list[OffsetRange]]:
     """Return the ranges of each task, by Spark's task number; otherwise as `ranges_of`.
 

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from azure.eventhub import CheckpointStore
 
+from eventhub_checkpoints._shared.arguments import with_checked_arguments
 from eventhub_checkpoints._shared.deadline import backoff
 from eventhub_checkpoints._shared.error_messages import message_of
 from eventhub_checkpoints._shared.secrets import quoted
@@ -293,6 +294,7 @@ class CheckpointPublisher:
         ConfigurationError: an argument is unusable, or the store is asynchronous.
     """
 
+    @with_checked_arguments
     def __init__(
         self,
         store_or_url: CheckpointStore | str | Mapping[str, Any],

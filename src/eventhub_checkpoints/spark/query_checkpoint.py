@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
+from eventhub_checkpoints._shared.arguments import with_checked_arguments
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.position import is_digits
@@ -140,6 +141,7 @@ class SparkCheckpoint:
     namespace: str = ""
 
 
+@with_checked_arguments
 def read_spark_checkpoint(
     location: str | Path,
     hub: str | None = None,

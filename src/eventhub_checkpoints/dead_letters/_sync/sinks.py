@@ -12,6 +12,7 @@ from azure.eventhub.exceptions import EventHubError
 
 from eventhub_checkpoints._shared._sync.client_check import ClosingContext
 from eventhub_checkpoints._shared._sync.compat import in_thread
+from eventhub_checkpoints._shared.arguments import with_checked_arguments
 from eventhub_checkpoints._shared.connection_string import ConnectionString
 from eventhub_checkpoints._shared.error_messages import message_of
 from eventhub_checkpoints._shared.pickling import OfOneProcess
@@ -42,6 +43,7 @@ class DeadLetterFile:
         ConfigurationError: `path` is not the path of a file, or its folder does not exist.
     """
 
+    @with_checked_arguments
     def __init__(self, path: str | os.PathLike[str]) -> None:
         expected = "the path of a file in a folder that exists"
         is_path = isinstance(path, str | os.PathLike) and str(path) and not holds_secret(str(path))
@@ -110,6 +112,7 @@ class DeadLetterHub(
         ConfigurationError: it is not a producer of this variant.
     """
 
+    @with_checked_arguments
     def __init__(self, client: EventHubProducerClient) -> None:
         if not isinstance(client, EventHubProducerClient):
             # Not shown: it may be a connection string.

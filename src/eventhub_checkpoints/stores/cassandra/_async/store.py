@@ -14,6 +14,7 @@ from ssl import SSLContext
 from typing import Any, Self, Unpack, cast
 
 from eventhub_checkpoints._shared._async.compat import for_each
+from eventhub_checkpoints._shared.arguments import with_checked_arguments
 from eventhub_checkpoints._shared.deadline import bound
 from eventhub_checkpoints._shared.settings import StoreSettings
 from eventhub_checkpoints.errors import (
@@ -228,6 +229,7 @@ class CassandraCheckpointStore(FullCheckpointStore):
         ConfigurationError: a setting or the keyspace's name is invalid.
     """
 
+    @with_checked_arguments
     def __init__(
         self,
         contact_points: Sequence[str | tuple[str, int]] = (),

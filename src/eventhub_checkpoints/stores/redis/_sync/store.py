@@ -25,6 +25,7 @@ from redis.retry import Retry
 
 from eventhub_checkpoints import errors
 from eventhub_checkpoints._shared._sync.compat import for_each
+from eventhub_checkpoints._shared.arguments import with_checked_arguments
 from eventhub_checkpoints._shared.connection_errors import why_unreached
 from eventhub_checkpoints._shared.deadline import attempt_limit
 from eventhub_checkpoints._shared.error_messages import message_of
@@ -280,6 +281,7 @@ class RedisCheckpointStore(FullCheckpointStore):
         ConfigurationError: a setting is invalid.
     """
 
+    @with_checked_arguments
     def __init__(
         self,
         url: str = "",

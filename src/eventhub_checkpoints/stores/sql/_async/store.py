@@ -6,6 +6,7 @@ from typing import Any, Self, Unpack
 
 from sqlalchemy import TextClause
 
+from eventhub_checkpoints._shared.arguments import with_checked_arguments
 from eventhub_checkpoints._shared.settings import StoreSettings
 from eventhub_checkpoints.errors import CheckpointStoreError, StaleCheckpointError
 from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope, fresh_etag
@@ -58,6 +59,7 @@ class SqlCheckpointStore(WritesInTransaction, KeepsHistory, FullCheckpointStore)
         MissingDriverError: the database's driver is not installed.
     """
 
+    @with_checked_arguments
     def __init__(
         self,
         url_or_engine: str | Engine,

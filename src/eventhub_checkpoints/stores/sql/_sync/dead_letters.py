@@ -10,6 +10,7 @@ from azure.eventhub import EventData, PartitionContext
 
 from eventhub_checkpoints._shared._sync.client_check import ClosingContext
 from eventhub_checkpoints._shared._sync.compat import uninterrupted
+from eventhub_checkpoints._shared.arguments import with_checked_arguments
 from eventhub_checkpoints._shared.pickling import OfOneProcess
 from eventhub_checkpoints._shared.settings import StoreSettings, require_seconds
 from eventhub_checkpoints.dead_letters.dead_letter import DeadLetter, StoredDeadLetter, in_order
@@ -41,6 +42,7 @@ class DeadLetterTable(
         MissingDriverError: the database's driver is not installed.
     """
 
+    @with_checked_arguments
     def __init__(
         self,
         url_or_engine: str | Engine,
