@@ -8,7 +8,6 @@ import eventhub_checkpoints as sync
 from eventhub_checkpoints import aio, arrow, spark
 from eventhub_checkpoints._shared.arguments import with_checked_arguments
 from eventhub_checkpoints.aio import arrow as aio_arrow
-from eventhub_checkpoints.blob import BlobCheckpointStore
 from eventhub_checkpoints.dead_letters import DeadLetterFile
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.sql import SqlCheckpointStore
@@ -31,7 +30,6 @@ CALLS: list[tuple[Any, tuple[Any, ...], dict[str, Any], str]] = [
     (aio.open_store, (), {"credential": 1}, "open_store needs url="),
     (arrow.read_batches, (), {"strt": 1}, "read_batches has no argument strt; did you mean start?"),
     (aio_arrow.read_batches, (), {}, "read_batches needs hub="),
-    (BlobCheckpointStore, (), {}, "BlobCheckpointStore needs "),
     (SqlCheckpointStore, (), {}, "SqlCheckpointStore needs url_or_engine="),
     (DeadLetterFile, (), {"file": "a"}, "DeadLetterFile has no argument file; it has path"),
     (spark.CheckpointPublisher, (), {}, "CheckpointPublisher needs store_or_url= and scope="),

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from azure.core.credentials import AzureNamedKeyCredential
 
 from eventhub_checkpoints._shared._async.compat import for_each
-from eventhub_checkpoints._shared.arguments import with_checked_arguments
 from eventhub_checkpoints.errors import CheckpointStoreError
 from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
 from eventhub_checkpoints.stores._async.base import FullCheckpointStore
@@ -83,7 +82,6 @@ class BlobCheckpointStore(FullCheckpointStore):
 
     makes_own_etags = True
 
-    @with_checked_arguments
     def __init__(
         self,
         blob_account_url: str = "",
