@@ -128,6 +128,7 @@ DRIVERS = [
 ]
 
 LAZY = {
+    "sdk.stack": "a program without asyncio need not import it",
     "_shared.tracing": "opentelemetry-api is no dependency; it is used where it is installed",
     "registry": "the module that a URL names is known only then",
     "conformance.__main__": "the module that a URL names is known only then",
@@ -355,6 +356,13 @@ def run_blocked(code: str, blocked: list[str] = DRIVERS) -> subprocess.Completed
         timeout=LIMIT,
         check=False,
     )
+
+
+def test_a_program_without_asyncio_does_not_import_it() -> None:
+    ended = run_blocked(
+        "import eventhub_checkpoints.memory, eventhub_checkpoints.blob", ["asyncio"]
+    )
+    assert ended.returncode == 0, ended.stderr
 
 
 OUTCOMES = """

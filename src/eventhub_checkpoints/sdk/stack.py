@@ -3,12 +3,14 @@
 Source: azure-eventhub 5.12.0 and 5.15.1, `_eventprocessor/event_processor.py` and its aio twin.
 """
 
-import asyncio
 import inspect
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import asyncio
 
 LOOP_PACKAGES = "azure.eventhub._eventprocessor", "azure.eventhub.aio._eventprocessor"
 """Packages of the client's loops that call handlers and the store."""
@@ -62,6 +64,8 @@ def running_handler(context: object, *, in_threads: bool) -> str | None:
     if in_threads:
         stacks = ([*frames_from(innermost)][::-1] for innermost in sys._current_frames().values())
     else:
+        import asyncio
+
         stacks = ([*frames_of(task)] for task in asyncio.all_tasks())
     for frames in stacks:
         if any(handled_context(frame) is context for frame in frames):
@@ -69,14 +73,16 @@ def running_handler(context: object, *, in_threads: bool) -> str | None:
     return None
 
 
-def awaits(task: asyncio.Task[Any], function: Callable[..., Awaitable[object]]) -> bool:
+def awaits(task: "asyncio.Task[Any]", function: Callable[..., Awaitable[object]]) -> bool:
     """Return whether a task awaits a call of a coroutine function, not through another task."""
     code = getattr(function, "__code__", None)
     return any(frame.f_code is code for frame in frames_of(task))
 
 
-def is_between_rounds(task: asyncio.Task[Any]) -> bool:
+def is_between_rounds(task: "asyncio.Task[Any]") -> bool:
     """Return whether a client's task sleeps between two rounds of load balancing."""
+    import asyncio
+
     *_, caller, innermost = (None, None, *frames_of(task))
     return (
         caller is not None
@@ -94,7 +100,7 @@ def frames_from(frame: FrameType | None) -> Iterator[FrameType]:
         frame = frame.f_back
 
 
-def frames_of(task: asyncio.Task[Any]) -> Iterator[FrameType]:
+def frames_of(task: "asyncio.Task[Any]") -> Iterator[FrameType]:
     """Yield the frames in which a task waits, from its first coroutine on."""
     awaited: Any = task.get_coro()
     while inspect.iscoroutine(awaited) and awaited.cr_frame is not None:
