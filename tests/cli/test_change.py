@@ -171,6 +171,20 @@ def test_a_change_is_undone_and_an_undo_too(site: Site) -> None:
     assert site.rows() == EARLIEST
 
 
+def test_an_undo_by_its_record_needs_no_other_name_of_the_group(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = site.rows()
+    name = Path(ehcp_json("reset", "--to-earliest", "--execute")["record"]).name
+    monkeypatch.delenv("EHCP_HUB")
+    done = ehcp("undo", name, "--execute")
+    assert (done.exit_code, site.rows()) == (0, before)
+    [undo] = [line for line in done.stdout.splitlines() if line.startswith("done; to take it back")]
+    assert undo.endswith(f" --hub {site.scope.fully_qualified_namespace}/orders"), undo
+    assert ehcp(*undo.partition("ehcp ")[2].split(), "--execute").exit_code == 0
+    assert site.rows() == EARLIEST
+
+
 def test_an_undo_lists_the_partitions_that_the_command_left_as_they_were(site: Site) -> None:
     site.save("2", 15)
     ehcp_json("reset", "--to-sequence-number", "16", "--partitions", "0,1,2", "--execute")

@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Any
 
@@ -128,11 +128,7 @@ class Report:
 
 def undo_line(target: Target, record: Record) -> str:
     """Return the command that shows what an undo of a change would do."""
-    scope = record.scope
-    changed = replace(target, group=scope.consumer_group)
-    if changed.scope.folded != scope.folded:
-        changed = replace(changed, hub="/".join(scope[:2]))
-    return f"ehcp undo {shlex.quote(record.path.name)}{changed.named('store', 'hub', 'group')}"
+    return f"ehcp undo {shlex.quote(record.path.name)}{target.options_for(record.scope)}"
 
 
 @contextmanager

@@ -73,7 +73,7 @@ def doctor(
                 checkpoint_rate=checkpoints_per_second,
                 measure=measure,
                 timeout=target.timeout,
-                target=target.named("store", "hub", "group"),
+                target=target.options_for(target.scope),
             )
         if as_json:
             print_json(report(diagnosis))

@@ -81,27 +81,27 @@ class Target:
     profile: str | None = None
     of_profile: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
-    def named(self, *names: str) -> str:
-        """Return the options that name the target, to follow a command that is to be pasted.
+    def options_for(self, scope: Scope) -> str:
+        """Return the options that name the store and a group, for a command that is to be pasted.
 
         What the environment has is left out, as the same shell has it; a secret is left out, too.
 
         Args:
-            names: `store`, `hub`, `group`.
+            scope: the group, which may be of another hub of the store.
         """
+        address, hub = "/".join(scope[:2]), self.hub
+        of_same_hub = replace(self, group=scope.consumer_group)
+        if hub is None or of_same_hub.scope.folded != scope.folded:
+            hub = address
         words: list[str] = []
-        for name in names:
-            value = getattr(self, name)
+        for name, value in {"store": self.store, "hub": hub, "group": scope.consumer_group}.items():
             if self.profile and self.of_profile.get(name) == value:
                 words += [] if "--profile" in words else ["--profile", self.profile]
             elif value and value != os.environ.get(f"EHCP_{name.upper()}", DEFAULTS.get(name)):
-                words += [f"--{name}", self._without_secret(name, str(value))]
+                if holds_secret(text := str(value)):
+                    text = address if name == "hub" else shown(text)
+                words += [f"--{name}", text]
         return "".join(f" {shlex.quote(word)}" for word in words)
-
-    def _without_secret(self, name: str, value: str) -> str:
-        if not holds_secret(value):
-            return value
-        return "/".join(self.scope[:2]) if name == "hub" else shown(value)
 
     @contextmanager
     def open_store(self) -> Iterator[FullCheckpointStore]:

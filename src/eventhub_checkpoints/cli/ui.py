@@ -5,7 +5,6 @@ import logging
 import signal
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -123,9 +122,7 @@ def polled_pages(
         return command_on(target, group.store, name, Report(target), execute=True)
 
     def target_of(group: PolledGroup) -> str:
-        target = of_target[group.scope.folded]
-        named = replace(target, group=group.scope.consumer_group)
-        return named.named("store", "hub", "group")
+        return of_target[group.scope.folded].options_for(group.scope)
 
     monitor = Monitor(polled, interval=interval, hold=interval * (SAMPLES - 1))
     return Pages(
