@@ -23,6 +23,11 @@ def message_of(error: BaseException, limit: int = LONGEST) -> str:
     return masked(unmasked_message(error), limit)
 
 
+def message_or_type(error: BaseException) -> str:
+    """Return the message of an exception, which says it all; its type if there is none."""
+    return message_of(error) or type(error).__name__
+
+
 def described(error: BaseException) -> str:
     """Return the type and the message of an exception, for a line of a log."""
     message = message_of(error)

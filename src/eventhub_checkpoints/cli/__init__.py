@@ -59,8 +59,9 @@ def main() -> None:
         app()
     except CheckpointStoreError as error:
         print(f"eventhub-checkpoints: {error}", file=sys.stderr)
-        is_usage = isinstance(error, ConfigurationError)
-        sys.exit(FAILED if isinstance(error, MissingDriverError) or not is_usage else WRONG_USAGE)
+        is_missing = isinstance(error, MissingDriverError)
+        is_usage = isinstance(error, ConfigurationError) and not is_missing
+        sys.exit(WRONG_USAGE if is_usage else FAILED)
     except OSError as error:
         if error.filename is not None or error.errno not in UNWRITABLE:
             raise

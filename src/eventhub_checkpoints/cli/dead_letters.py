@@ -229,7 +229,7 @@ def redrive(
             if execute:
                 with working("sending"):
                     for each in send_back(opened, chosen, hub, timeout=target.timeout):
-                        sent += [each]
+                        sent.append(each)
         if as_json:
             rows = [each.dead_letter.as_dict() for each in chosen]
             print_json({"executed": execute, "to": str(hub), "letters": rows})
@@ -276,7 +276,7 @@ def discard(
             chosen += to_discard(opened, selection)
             if execute:
                 for each in discard_each(opened, chosen):
-                    discarded += [each]
+                    discarded.append(each)
         if as_json:
             rows = [each.as_dict() for each in chosen]
             print_json({"executed": execute, "letters": rows})

@@ -1,11 +1,11 @@
 """Options that are a whole number."""
 
-import re
 from typing import Any
 
 import typer
 
 from eventhub_checkpoints._shared.secrets import quoted
+from eventhub_checkpoints.receive.position import signed_number
 from eventhub_checkpoints.records import MOST_INT64
 
 
@@ -13,8 +13,6 @@ def number_option(
     *names: str, least: int | None = None, most: int = MOST_INT64, **options: Any
 ) -> Any:
     """Return an option whose value is a whole number, written in digits.
-
-    Python itself also takes `1_0` for 10, and digits of other scripts.
 
     Args:
         names: of the option; by default, the name of the parameter.
@@ -28,9 +26,9 @@ def number_option(
         expected += f" to {most}"
 
     def parse(value: str | int) -> int:
-        text = str(value)
-        if not (re.fullmatch("[+-]?[0-9]{1,19}", text) and lowest <= int(text) <= most):
+        number = signed_number(str(value))
+        if number is None or not lowest <= number <= most:
             raise typer.BadParameter(f"it is {quoted(value)}; expected {expected}")
-        return int(text)
+        return number
 
     return typer.Option(*names, parser=parse, **{"metavar": "N", **options})

@@ -178,34 +178,34 @@ def move(
     The consumers of the old store lose their partitions, or release them, and those of the new
     store get them with the final positions. Run it again if it was interrupted: it continues.
     """
-    stopping, shown = threading.Event(), dict[str, Stage]()
-    with telling(lambda: moved_so_far(shown), executes=execute), working("reading the hub"):
-        partition_ids = list_partitions(target.address, timeout=target.timeout)
-    with (
-        telling(lambda: moved_so_far(shown), executes=execute),
-        open_both(target, to_store, to_profile) as (source, receiver),
-        on_stop_signals(stopping.set) as signals,
-        Move(
-            source,
-            receiver,
-            target.scope,
-            partition_ids,
-            expires_after=target.expires_after,
-            settle=settle,
-            waits=wait,
-        ) as mover,
-    ):
-        if not execute:
-            print_moves(mover.check(), as_json)
-            return
-        made = moves.Pass(time.time())
-        for made in mover.run(mover.interval, stopping):
-            print_progress(made, shown, as_json)
-        if not made.is_done:
-            raise SystemExit(128 + signals[0])
-        if not as_json:
-            typer.echo(f"moved {partitions(made.partitions)}; stop the old store's consumers")
-        mover.hold(mover.interval, hold, stopping)
+    stopping, stages = threading.Event(), dict[str, Stage]()
+    with telling(lambda: moved_so_far(stages), executes=execute):
+        with working("reading the hub"):
+            partition_ids = list_partitions(target.address, timeout=target.timeout)
+        with (
+            open_both(target, to_store, to_profile) as (source, receiver),
+            on_stop_signals(stopping.set) as signals,
+            Move(
+                source,
+                receiver,
+                target.scope,
+                partition_ids,
+                expires_after=target.expires_after,
+                settle=settle,
+                waits=wait,
+            ) as mover,
+        ):
+            if not execute:
+                print_moves(mover.check(), as_json)
+                return
+            made = moves.Pass(time.time())
+            for made in mover.run(mover.interval, stopping):
+                print_progress(made, stages, as_json)
+            if not made.is_done:
+                raise SystemExit(128 + signals[0])
+            if not as_json:
+                typer.echo(f"moved {partitions(made.partitions)}; stop the old store's consumers")
+            mover.hold(mover.interval, hold, stopping)
 
 
 def moved_so_far(stages: Mapping[str, Stage]) -> Iterator[str]:

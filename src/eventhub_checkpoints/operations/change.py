@@ -300,7 +300,8 @@ def holding(
     """
     partition_ids = [*fence.held]
     began = answered = time.monotonic()
-    until, is_away = began + force.hold, False
+    until = began + force.hold
+    is_away = False
     while (left := until - (turn := time.monotonic())) > 0:
         time.sleep(min(left, pause))
         try:
@@ -312,9 +313,12 @@ def holding(
                 raise
             if not is_away:
                 log.warning("the partitions of %s are held meanwhile: %s", fence.scope, error)
-            began, until, is_away = began + now - turn, until + now - turn, True
+            is_away = True
+            began += now - turn
+            until += now - turn
             continue
-        answered, is_away = time.monotonic(), False
+        is_away = False
+        answered = time.monotonic()
         # Whoever had one for a moment may read on from anywhere: everything begins again.
         until = max([until, *(taken + force.hold for taken in fence.taken_at.values())])
         if until > began + 5 * force.hold:

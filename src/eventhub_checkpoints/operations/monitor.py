@@ -395,7 +395,8 @@ class HubPoller:
         except CheckpointStoreError as failure:
             error = str(failure)
         except Exception as failure:
-            error = unexpected(failure)
+            # No library documents such an error; the thread that polls has to survive it.
+            error = described(failure)
         for polled, rows in zip(self._groups.values(), lists, strict=True):
             self._statuses[polled.scope] = self._status(polled, rows, properties, error, begun)
         return [*self._statuses.values()]
@@ -422,7 +423,7 @@ class HubPoller:
             except CheckpointStoreError as failure:
                 error = str(failure)
             except Exception as failure:
-                error = unexpected(failure)
+                error = described(failure)
         before = self._statuses[scope]
         return replace(
             before,
@@ -466,8 +467,3 @@ def awaited(rows: Future[Group], polled: PolledGroup, deadline: float) -> Group:
             f"the store gave no answer for {polled.scope} within {polled.timeout:g} s"
         )
     return rows.result()
-
-
-def unexpected(failure: Exception) -> str:
-    """Describe an error that no library documents; the thread that polls has to survive it."""
-    return described(failure)

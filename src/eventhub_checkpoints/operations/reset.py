@@ -7,7 +7,6 @@ Source: Apache Kafka, `tools/consumer/group/ConsumerGroupCommand.java`, `--reset
 goals, the limits, and what happens without a committed offset.
 """
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -38,7 +37,7 @@ from eventhub_checkpoints.receive.hub import (
     partition_properties,
     read_each,
 )
-from eventhub_checkpoints.receive.position import EventPosition
+from eventhub_checkpoints.receive.position import EventPosition, signed_number
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT, OffsetRange, ReadSettings
 from eventhub_checkpoints.receive.reader import RangeReader
 
@@ -80,11 +79,11 @@ def goal_of(kind: str, value: str = "") -> Goal:
         case "duration":
             return before_now(value)
         case "sequence_number" | "shift":
-            if not re.fullmatch("[+-]?[0-9]{1,19}", value):  # `int` also takes 1_0
+            number = signed_number(value)
+            if number is None:
                 raise ConfigurationError(
                     f"the {kind.replace('_', ' ')} is {quoted(value)}; expected digits"
                 )
-            number = int(value)
             if kind == "shift":
                 return Shift(number)
             if number < 0:

@@ -49,6 +49,11 @@ class PartitionUndo:
     former: Position | None
     state: UndoState
 
+    @property
+    def is_needed(self) -> bool:
+        """Return whether the former position is not the stored one, because of what came since."""
+        return self.state in (UndoState.RESTORE, UndoState.CHANGED)
+
 
 def plan_undo(
     former: Positions, written: Positions, present: Positions, untouched: Positions
@@ -92,7 +97,7 @@ class Undo:
     @property
     def is_needed(self) -> bool:
         """Return whether a partition does not hold its former position."""
-        return any(each.state in (UndoState.RESTORE, UndoState.CHANGED) for each in self.plan)
+        return any(each.is_needed for each in self.plan)
 
 
 def undo(change: GroupChange, record: Record) -> Undo:
@@ -114,11 +119,7 @@ def undo(change: GroupChange, record: Record) -> Undo:
     changed = [each.partition_id for each in plan if each.state is UndoState.CHANGED]
     if changed and not command.force:
         return Undo(plan, changed)
-    targets = {
-        each.partition_id: each.former
-        for each in plan
-        if each.state in (UndoState.RESTORE, UndoState.CHANGED)
-    }
+    targets = {each.partition_id: each.former for each in plan if each.is_needed}
     outcome = change.store(targets)
     if command.executes:
         command.journal.save(replace(record, state=UNDONE))

@@ -180,6 +180,15 @@ def is_digits(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS
 
 
+def signed_number(text: str) -> int | None:
+    """Return a whole number of at most 19 digits, with or without a sign; None: it is not one.
+
+    Unlike `int`, this takes neither `1_0` for 10, nor digits of other scripts.
+    """
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    return int(text) if is_digits(digits) else None
+
+
 def checked_partitions(partition_ids: Iterable[str | int]) -> list[str]:
     """Return partition ids as the SDK writes them, in numeric order.
 

@@ -5,9 +5,8 @@ is 0: nothing unknown is shown as 0.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from operator import attrgetter
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Generic, NamedTuple, TypeVar
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -24,51 +23,81 @@ GROUP = Scope._fields
 PARTITION = (*GROUP, "partition_id")
 
 
-class OfPartition(NamedTuple):
-    """Gauge with one value for each partition; None has no sample."""
+Lag = TypeVar("Lag", GroupLag, PartitionLag)
+
+
+class Gauge(NamedTuple, Generic[Lag]):
+    """Gauge with one value for each group or partition; None has no sample."""
 
     name: str
     help: str
-    read: Callable[[PartitionLag], float | None]
+    read: Callable[[Lag], float | None]
 
 
+OF_GROUP = (
+    Gauge[GroupLag](
+        "ehcp_partitions",
+        "Partitions of the hub.",
+        lambda sample: len(sample.partitions),
+    ),
+    Gauge[GroupLag](
+        "ehcp_members",
+        "Live owners of partitions.",
+        lambda sample: sample.members,
+    ),
+    Gauge[GroupLag](
+        "ehcp_group_lag_events",
+        "Retained events that are not processed.",
+        lambda sample: sample.lag,
+    ),
+    Gauge[GroupLag](
+        "ehcp_group_lag_seconds",
+        "Age of the oldest event that is not processed; 0 if all are.",
+        lambda sample: sample.lag_seconds,
+    ),
+    Gauge[GroupLag](
+        "ehcp_group_lost_events",
+        "Events that expired before they were processed.",
+        lambda sample: sample.lost,
+    ),
+)
 OF_PARTITION = (
-    OfPartition(
+    Gauge[PartitionLag](
         "ehcp_lag_events",
         "Retained events that are not processed.",
         lambda position: position.lag,
     ),
-    OfPartition(
+    Gauge[PartitionLag](
         "ehcp_lag_seconds",
         "Age of the first event that is not processed; 0 if all are.",
         lambda position: position.lag_seconds,
     ),
-    OfPartition(
+    Gauge[PartitionLag](
         "ehcp_lost_events",
         "Events that expired before they were processed.",
         lambda position: position.lost,
     ),
-    OfPartition(
+    Gauge[PartitionLag](
         "ehcp_checkpoint_sequence_number",
         "Sequence number of the last processed event.",
         lambda position: position.checkpoint,
     ),
-    OfPartition(
+    Gauge[PartitionLag](
         "ehcp_first_sequence_number",
         "Sequence number of the first retained event.",
         lambda position: position.begin,
     ),
-    OfPartition(
+    Gauge[PartitionLag](
         "ehcp_last_sequence_number",
         "Sequence number of the newest event; -1 if there never was one.",
         lambda position: position.last,
     ),
-    OfPartition(
+    Gauge[PartitionLag](
         "ehcp_checkpoint_age_seconds",
         "Time since the checkpoint was stored.",
         lambda position: position.checkpoint_age,
     ),
-    OfPartition(
+    Gauge[PartitionLag](
         "ehcp_ownership_age_seconds",
         "Time since the ownership was renewed or released.",
         lambda position: position.ownership_age,
@@ -114,17 +143,7 @@ class GroupCollector(Collector):
             "Duration of the last poll.",
             ((status, status.seconds) for status in statuses if status.polls),
         )
-        yield gauge(
-            "ehcp_partitions",
-            "Partitions of the hub.",
-            ((status, len(status.newest.partitions)) for status in known),
-        )
-        yield gauge(
-            "ehcp_members",
-            "Live owners of partitions.",
-            ((status, status.newest.members) for status in known),
-        )
-        yield from totals(known)
+        yield from of_groups(known)
         yield from self._demand(known)
         if self._has_partitions:
             yield from of_partitions(known)
@@ -149,33 +168,19 @@ class GroupCollector(Collector):
         )
 
 
-def gauge(name: str, text: str, values: Iterable[tuple[Status, float]]) -> GaugeMetricFamily:
-    """Return a gauge with one value for each group."""
+def gauge(name: str, text: str, values: Iterable[tuple[Status, float | None]]) -> GaugeMetricFamily:
+    """Return a gauge with one value for each group; None has no sample."""
     metric = GaugeMetricFamily(name, text, labels=GROUP)
     for status, value in values:
-        metric.add_metric(status.scope, value)
+        if value is not None:
+            metric.add_metric(status.scope, value)
     return metric
 
 
-def totals(known: Iterable[Status]) -> Iterator[Metric]:
-    """Return the metrics of all partitions of a group together; one unknown has no sample."""
-    known = list(known)
-    reads: tuple[tuple[str, str, Callable[[GroupLag], float | None]], ...] = (
-        ("ehcp_group_lag_events", "Retained events that are not processed.", attrgetter("lag")),
-        (
-            "ehcp_group_lag_seconds",
-            "Age of the oldest event that is not processed; 0 if all are.",
-            attrgetter("lag_seconds"),
-        ),
-        (
-            "ehcp_group_lost_events",
-            "Events that expired before they were processed.",
-            attrgetter("lost"),
-        ),
-    )
-    for name, text, read in reads:
-        values = ((status, read(status.newest)) for status in known)
-        yield gauge(name, text, ((status, value) for status, value in values if value is not None))
+def of_groups(known: Sequence[Status]) -> Iterator[Metric]:
+    """Return the metrics of all partitions of a group together."""
+    for name, text, read in OF_GROUP:
+        yield gauge(name, text, ((status, read(status.newest)) for status in known))
     counts = GaugeMetricFamily(
         "ehcp_group_partitions", "Partitions that have the state.", labels=(*GROUP, "state")
     )
@@ -185,9 +190,8 @@ def totals(known: Iterable[Status]) -> Iterator[Metric]:
     yield counts
 
 
-def of_partitions(known: Iterable[Status]) -> Iterator[Metric]:
+def of_partitions(known: Sequence[Status]) -> Iterator[Metric]:
     """Return the metrics that have one value for each partition."""
-    known = list(known)
     for name, text, read in OF_PARTITION:
         metric = GaugeMetricFamily(name, text, labels=PARTITION)
         for status in known:

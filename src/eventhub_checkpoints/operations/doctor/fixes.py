@@ -45,7 +45,10 @@ class Fix:
 
 
 def planned(snapshot: GroupSnapshot) -> list[Fix]:
-    """Return the fixes of a group, none of which concerns a partition with a live owner."""
+    """Return the fixes of a group, deletions first.
+
+    None of them concerns a partition with a live owner.
+    """
     if snapshot.group is None:
         return []
     return [*deletions(snapshot), *releases(snapshot), *offsets(snapshot)]
@@ -148,20 +151,19 @@ def mended(
         was.
     """
     fixes = planned(snapshot)
-    ids = [fix.partition_id for fix in fixes if fix.action is Action.DELETE]
-    outcome, refusal = None, ""
-    try:
-        if ids:
-            with changing(command, snapshot.scope) as change:
-                outcome = change.store(dict.fromkeys(ids))
-    except ConfigurationError as error:
-        refusal = f"nothing changed: {error}"
     done: list[tuple[Fix, str]] = []
-    for fix in fixes:
-        if fix.action is Action.DELETE:
+    outcome = None
+    if deleted := [fix for fix in fixes if fix.action is Action.DELETE]:
+        refusal = ""
+        try:
+            with changing(command, snapshot.scope) as change:
+                outcome = change.store(dict.fromkeys(fix.partition_id for fix in deleted))
+        except ConfigurationError as error:
+            refusal = f"nothing changed: {error}"
+        for fix in deleted:
             what = refusal or f"rows deleted ({fix.before})"
             done.append((fix, f"partition {fix.partition_id}: {what}"))
-            continue
+    for fix in fixes[len(deleted) :]:
         try:
             changed = carry_out(command.store, hub, snapshot, fix, through=through, timeout=timeout)
         except CheckpointStoreError as error:

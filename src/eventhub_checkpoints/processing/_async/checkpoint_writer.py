@@ -20,7 +20,7 @@ from eventhub_checkpoints._shared._async.background import Background, Signal
 from eventhub_checkpoints._shared._async.client_check import check_store
 from eventhub_checkpoints._shared._async.compat import within
 from eventhub_checkpoints._shared.deadline import seconds_left
-from eventhub_checkpoints._shared.error_messages import described, message_of
+from eventhub_checkpoints._shared.error_messages import message_or_type
 from eventhub_checkpoints._shared.settings import require, require_seconds
 from eventhub_checkpoints._shared.wrapping import declares
 from eventhub_checkpoints.processing import statistics
@@ -382,8 +382,7 @@ class CheckpointWriter:
 
     def _report(self, partition_id: str, error: Exception) -> None:
         """Report a failed write; callers are not interrupted."""
-        why = message_of(error) or described(error)
-        log.warning("checkpoint of partition %s: %s", partition_id, why)
+        log.warning("checkpoint of partition %s: %s", partition_id, message_or_type(error))
         self._call_on_error(partition_id, error)
 
     def _call_on_error(self, partition_id: str, error: Exception) -> None:

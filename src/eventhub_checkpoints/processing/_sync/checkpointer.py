@@ -292,7 +292,7 @@ class Checkpointer(
                 f"partitions ({some(open_ones) or 'none'}): it was never passed to track(), or was "
                 "finished before"
             )
-        self._warn(f"done() was called with {what}", "done")
+        self._warn(f"done() was called with {what}", topic="done")
 
     def flush(self, partition_id: str | None = None) -> bool:
         """Save what is finished, of one or all partitions; return whether all of it is saved."""
@@ -330,7 +330,9 @@ class Checkpointer(
             return False
         return self._sessions.writer.is_healthy()
 
-    def _warn(self, message: str, kind: str = "") -> None:
-        if (kind or message) not in self._warned:
-            self._warned.add(kind or message)
+    def _warn(self, message: str, *, topic: str | None = None) -> None:
+        """Log a message once; of those with the same topic, only the first."""
+        topic = message if topic is None else topic
+        if topic not in self._warned:
+            self._warned.add(topic)
             log.warning("%s; this is logged once", message)

@@ -19,7 +19,7 @@ from eventhub_checkpoints._shared import callables
 from eventhub_checkpoints._shared._sync.background import Background
 from eventhub_checkpoints._shared._sync.compat import Lock
 from eventhub_checkpoints._shared.client import Failure, explanation, failure_of
-from eventhub_checkpoints._shared.error_messages import described, message_of
+from eventhub_checkpoints._shared.error_messages import described, message_or_type
 from eventhub_checkpoints._shared.offset_words import START_OF_STREAM
 from eventhub_checkpoints.errors import (
     ConfigurationError,
@@ -513,7 +513,7 @@ class ClientCallbacks:
 
     def fail(self, error: BaseException) -> None:
         """Log the error, and have the processor stop and raise it."""
-        log.error("%s", message_of(error) or described(error))
+        log.error("%s", message_or_type(error))
         self.error = self.error or error
         self._request_stop()
 
