@@ -15,14 +15,18 @@ from eventhub_checkpoints import dead_letters
 from eventhub_checkpoints._shared import tracing
 from eventhub_checkpoints._shared.client import Failure, failure_of, reason
 from eventhub_checkpoints._shared.connection_errors import is_untrusted, why_unreached
-from eventhub_checkpoints._shared.error_messages import described, message_of, unmasked_message
+from eventhub_checkpoints._shared.error_messages import (
+    described,
+    message_of,
+    message_or_type,
+    unmasked_message,
+)
 from eventhub_checkpoints._shared.secrets import LONGEST, MARGIN, masked, quoted, repeats_secret
 from eventhub_checkpoints.aio import dead_letters as aio_sinks
 from eventhub_checkpoints.conformance.certify import Certifier
 from eventhub_checkpoints.conformance.processes import in_one_line
 from eventhub_checkpoints.dead_letters.dead_letter import DeadLetter
 from eventhub_checkpoints.errors import ConfigurationError, StoreError
-from eventhub_checkpoints.operations.monitor import unexpected
 from eventhub_checkpoints.processing.start_position import refused_position
 from eventhub_checkpoints.receive import credentials
 from eventhub_checkpoints.sql import DeadLetterTable
@@ -43,7 +47,8 @@ CONTEXT = SimpleNamespace(
 
 def test_an_error_is_shown_by_its_message_and_its_type() -> None:
     assert described(ValueError("no price")) == "ValueError: no price"
-    assert described(ValueError()) == "ValueError"
+    assert described(ValueError()) == message_or_type(ValueError()) == "ValueError"
+    assert message_or_type(ValueError("no price")) == "no price"
     assert described(UnspeakableError()) == NAMED
     assert message_of(UnspeakableError()) == unmasked_message(UnspeakableError()) == SHOWN
 
@@ -57,7 +62,8 @@ def test_an_error_is_shown_by_its_message_and_its_type() -> None:
         is_untrusted,
         shows_secret,
         refused_position,
-        unexpected,
+        described,
+        message_or_type,
         in_one_line,
         lambda error: mapped(error, "the account"),
     ],
