@@ -5,12 +5,14 @@ its own server, `benchmarks.processing` what saving as events are processed cost
 `benchmarks.receive` and `benchmarks.spark` what is received and read by Spark; `README.md` beside
 this file tells how to read the figures.
 
+- `rounds`: a round of load balancing on Table, beside Blob.
 - `measuring`: what is measured of a piece of work, and the sides taking turns at it.
 - `rows`: what the SDK hands to a store.
 - `operations`, `batches`, `imports`: the cases, on whatever sides; `memory`: a consumer of many
   partitions, by `memory_once` in a process of its own.
 - `places`, `sides`: Azurite and the slow way to it, and the three sides on Blob.
-- `servers`, `bare_sql`, `bare_redis`, `bare_cassandra`: all backends, and the bare calls on each.
+- `servers`, `bare_sql`, `bare_redis`, `bare_cassandra`, `bare_table`: all backends, and the bare
+  calls on each.
 - `relays`: one counts round trips, the other makes them long.
 - `processing`, `processing_*`: what tells how far events are processed, and whole consumers;
   `_async`, `_sync`: the consumers.

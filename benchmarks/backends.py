@@ -29,6 +29,7 @@ PACKAGES = (
     "aiomysql",
     "redis",
     "cassandra-driver",
+    "azure-data-tables",
 )
 
 

@@ -15,9 +15,10 @@ from backends import BACKENDS, Backend
 from benchmarks.bare_cassandra import BareCassandra, BareCassandraAio
 from benchmarks.bare_redis import BareRedis, BareRedisAio
 from benchmarks.bare_sql import BareMysql, BarePostgres, BareSqlAio, BareSqlite
+from benchmarks.bare_table import BareTable, BareTableAio
 from benchmarks.measuring import BARE, OFFICIAL, OURS, Round, Sides
 from benchmarks.relays import Relay
-from benchmarks.sides import API_VERSION, Bare, BareAio
+from benchmarks.sides import API_VERSION, Bare, BareAio, official
 from eventhub_checkpoints import aio, open_store
 from eventhub_checkpoints.stores.azure_storage.account import EMULATOR_KEY
 
@@ -35,17 +36,13 @@ def bare_blob_aio(url: str) -> BareAio:
     return BareAio(ContainerClientAio.from_container_url(url, **FOR_BLOB))
 
 
-def official(kind: Callable[..., Any]) -> Callable[[str], Any]:
-    """What opens the official store on a container."""
-    return lambda url: kind(*url.rsplit("/", 1), credential=EMULATOR_KEY)
-
-
 MEASURED: dict[str, tuple[Callable[[str], Any], Callable[[str], Any]]] = {
     "sqlite": (BareSqlite, BareSqlAio.sqlite),
     "postgres": (BarePostgres, BareSqlAio.postgres),
     "mysql": (BareMysql, BareSqlAio.mysql),
     "redis": (BareRedis, BareRedisAio.opened),
     "cassandra": (BareCassandra, BareCassandraAio.opened),
+    "table": (BareTable, BareTableAio),
     BLOB: (bare_blob, bare_blob_aio),
 }
 """The bare calls on each backend, from a store's URL: those that wait, and those of tasks."""

@@ -1,7 +1,7 @@
 """The same operations on Blob by each side: our store, the official one, and bare requests."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, closing, contextmanager
 from dataclasses import astuple
 from typing import Any
@@ -18,9 +18,15 @@ from benchmarks.places import place
 from benchmarks.rows import Row, scope_of
 from eventhub_checkpoints.aio.blob import BlobCheckpointStore as OursAio
 from eventhub_checkpoints.blob import BlobCheckpointStore as Ours
+from eventhub_checkpoints.stores.azure_storage.account import EMULATOR_KEY
 
 API_VERSION = "2019-07-07"
 """What both stores send."""
+
+
+def official(kind: Callable[..., Any]) -> Callable[[str], Any]:
+    """What opens the official store on a container."""
+    return lambda url: kind(*url.rsplit("/", 1), credential=EMULATOR_KEY)
 
 
 def blob_name(row: Row, kind: str) -> str:

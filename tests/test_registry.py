@@ -1,7 +1,8 @@
 """Stores by URL: every form, every way to be wrong, and schemes that others add."""
 
 import asyncio
-import importlib
+import importlib.metadata
+import os
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -267,7 +268,10 @@ def test_a_url_of_another_program_is_answered_with_what_was_meant(
 def test_a_database_without_a_store_is_told_without_the_name_of_a_similar_one(
     open_it: Open,
 ) -> None:
-    said = "^'mssql://host/db' names no store; there is no store for SQL Server. Expected one of "
+    said = (
+        "^'mssql://host/db' names no store; there is no store for SQL Server, but a custom store "
+        r"can be written for it: docs/custom-store\.md\. Expected one of "
+    )
     with pytest.raises(ConfigurationError, match=said) as failure:
         open_it(f"mssql://me:{SECRET}@host/db")
     assert SECRET not in str(failure.value)
@@ -356,6 +360,29 @@ def test_a_scheme_of_two_packages_is_refused(open_it: Open, tmp_path: Path, sche
 def test_two_packages_may_add_the_same_factory(open_it: Open, tmp_path: Path) -> None:
     install(tmp_path, "other", CONSUL)
     assert open_it("consul://host").opened[0] == "consul://host"
+
+
+@pytest.mark.parametrize("open_it", BOTH)
+def test_entry_points_are_read_once_until_a_package_is_installed(
+    open_it: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+
+    def entry_points(*, group: str) -> Any:
+        read.append(group)
+        return real(group=group)
+
+    real = importlib.metadata.entry_points
+    monkeypatch.setattr(importlib.metadata, "entry_points", entry_points)
+    monkeypatch.syspath_prepend(tmp_path)
+    os.utime(tmp_path, (0, 0))
+    for _ in range(3):
+        open_it("memory:")
+    assert len(read) == 1
+    install(tmp_path, "consul-store", CONSUL)
+    with pytest.raises(ModuleNotFoundError, match="consul_store"):
+        open_it("consul://host")
+    assert len(read) == 2
 
 
 @pytest.mark.usefixtures("consul")

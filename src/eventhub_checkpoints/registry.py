@@ -10,8 +10,10 @@ import importlib
 import re
 import sys
 from collections.abc import Callable, Collection, Mapping
+from functools import lru_cache
 from inspect import iscoroutine, iscoroutinefunction
 from operator import attrgetter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from eventhub_checkpoints._shared.arguments import with_checked_arguments
@@ -22,13 +24,13 @@ from eventhub_checkpoints.abilities import FullCheckpointStore
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.stores._sync.hooks import log
 from eventhub_checkpoints.stores.backends import BLOB, UNSUPPORTED, scheme_of
-from eventhub_checkpoints.stores.configuration import expected_types, read_configuration
 from eventhub_checkpoints.stores.suggestions import did_you_mean
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint, EntryPoints
 
 GROUP = "eventhub_checkpoints.stores"
+PREFIX = re.compile(r"[?&](prefix=(?:[A-Za-z0-9._/-]|%2[Ff])+)(?=&|$)")
 METHODS = ("list_ownership", "claim_ownership", "list_checkpoints", "update_checkpoint")
 """Methods that the client calls. Source: azure-eventhub 5.15.1, `CheckpointStore`."""
 
@@ -69,9 +71,6 @@ def opened(
     """Find the factory for a URL among the entry points of a group, and call it."""
     if isinstance(url, Mapping):
         return configured(group, url, credential, settings)
-    # The import takes a fifth of this package's import time, and only a URL needs it.
-    from importlib.metadata import entry_points
-
     if not isinstance(url, str) or url == "":
         type_name = "None" if url is None else f"of type {kind_of(url)}"
         is_store = hasattr(url, "update_checkpoint")
@@ -82,21 +81,43 @@ def opened(
             f"{question}?{did_you_mean(url)}"
         )
     scheme, colon, rest = url.partition(":")
-    added = entry_points(group=group)
+    added = _entry_points(group)
     if colon and (entry := _entry_of(added, scheme.lower()) or _entry_of(added, scheme_of(url))):
         return entry.load()(url, credential=credential, **settings)
     hint = did_you_mean(url)
     is_factory = all(part.isidentifier() for path in (scheme, rest) for part in path.split("."))
     if is_factory and not hint:
-        keywords = {} if credential is None else {"credential": credential}
         factory = _factory(scheme, rest, quoted(url), known(added.names, scheme))
-        return _called(url, factory, keywords | settings)
+        return _called(url, factory, credential, settings)
     expected = known(added.names, scheme)
     end = "" if hint.endswith("?") else "."
     raise ConfigurationError(
         f"{quoted(shown(url))} names no store"
         + (f"{hint}{end} E{expected[1:]}" if hint else f"; {expected}")
     )
+
+
+def _entry_points(group: str) -> "EntryPoints":
+    """Return the entry points of a group, read again if a folder of the import path has changed.
+
+    To read those of a hundred distributions takes milliseconds, and a test opens two stores.
+    """
+    return _read_entry_points(group, tuple((path, _modified(path)) for path in sys.path))
+
+
+@lru_cache(maxsize=2)
+def _read_entry_points(group: str, path: tuple[tuple[str, int], ...]) -> "EntryPoints":
+    # The import takes a fifth of this package's import time, and only a URL needs it.
+    from importlib.metadata import entry_points
+
+    return entry_points(group=group)
+
+
+def _modified(folder: str) -> int:
+    try:
+        return Path(folder).stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def _entry_of(added: "EntryPoints", scheme: str) -> "EntryPoint | None":
@@ -122,11 +143,17 @@ def configured(
     group: str, mapping: Mapping[str, Any], credential: Any, settings: dict[str, Any]
 ) -> Any:
     """Open the store that a mapping names."""
+    # Its tables, and what they import, are a tenth of this package's own import time.
+    from eventhub_checkpoints.stores.configuration import expected_types, read_configuration
+
     opening = read_configuration(mapping, credential, settings)
     for note in opening.notes:
         log.warning("%s", note)
-    if opening.class_path:
-        store = _of_class(opening.class_path, opening.credential, opening.settings)
+    if path := opening.class_path:
+        module, _, name = path.rpartition(".")
+        expected = f"expected {expected_types(path)}"
+        factory = _factory(module, name, f"backendType {quoted(path)}", expected)
+        store = _called(path, factory, opening.credential, opening.settings)
     else:
         store = opened(group, opening.url, opening.credential, opening.settings)
     if opening.creates:
@@ -136,15 +163,6 @@ def configured(
             )
         store.creates = True
     return store
-
-
-def _of_class(path: str, credential: Any, settings: dict[str, Any]) -> Any:
-    module, _, name = path.rpartition(".")
-    factory = _factory(
-        module, name, f"backendType {quoted(path)}", f"expected {expected_types(path)}"
-    )
-    keywords = {} if credential is None else {"credential": credential}
-    return _called(path, factory, keywords | settings)
 
 
 def _factory(module: str, name: str, what: str, expected: str) -> Callable[..., Any]:
@@ -161,7 +179,10 @@ def _factory(module: str, name: str, what: str, expected: str) -> Callable[..., 
     return cast("Callable[..., Any]", factory)
 
 
-def _called(url: str, factory: Callable[..., Any], keywords: dict[str, Any]) -> Any:
+def _called(
+    url: str, factory: Callable[..., Any], credential: Any, settings: dict[str, Any]
+) -> Any:
+    keywords = ({} if credential is None else {"credential": credential}) | settings
     try:
         return factory(**keywords)
     except TypeError as error:
@@ -203,15 +224,20 @@ def known(names: Collection[str], scheme: str) -> str:
 def shown(url: str | Mapping[str, Any]) -> str:
     """Return a URL without query and user, which may hold a secret; of a mapping, the store type.
 
+    Of the query, the `prefix` of a container's names is kept.
+
     If a connection string or key was passed instead, it is cut off before the secret.
     """
     if isinstance(url, Mapping):
         return str(url.get("backendType"))
     start = re.split("[?;=]", url, maxsplit=1)[0]
     scheme, slashes, rest = start.partition("://")
+    # Without it, the URL of a container would be that of other groups.
+    prefix = PREFIX.search(url) if scheme in BLOB.schemes else None
+    kept = f"?{prefix[1]}" if prefix and not holds_secret(prefix[1]) else ""
     if not slashes and "@" not in url and holds_secret(url):
         return quoted(url, sys.maxsize)[1:-1]
     if url.count("@") > rest.count("@"):
         # Ambiguous: an `@` in the query, or a password that contains `?`, `;` or `=`.
         return f"{url.partition(':')[0]}:..."
-    return f"{scheme}{slashes}{rest.rpartition('@')[2]}" if slashes else start
+    return f"{scheme}{slashes}{rest.rpartition('@')[2]}{kept}" if slashes else start

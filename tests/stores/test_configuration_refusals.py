@@ -109,7 +109,7 @@ TYPES = f"{', '.join(NAMES)} or the path package.module.Class"
         ({"backendType": ""}, f"backendType is missing; expected {TYPES}"),
         (
             {"backendType": "Casandra"},
-            "backendType is 'Casandra'; expected Cassandra, Memory, AzureBlob, Sql, Redis",
+            "backendType is 'Casandra'; expected Cassandra, Memory, AzureBlob, AzureTable, Sql, ",
         ),
         ({"backendType": "CosmosDbSql"}, "backendType is 'CosmosDbSql'; expected Memory, "),
         ({"backendType": "my store.Class"}, "backendType is 'my store.Class'; expected "),
@@ -127,7 +127,7 @@ def test_a_type_that_is_none_lists_those_that_are(mapping: Any, said: str) -> No
         (
             {**MEMORY, "namspace": "x"},
             "namspace is not a setting; expected one of namespace, backendType, rwTimeout, create, "
-            "settings, azureblob, cassandra, sql, redis",
+            "settings, azureblob, azuretable, cassandra, sql, redis",
         ),
         (
             {**MEMORY, "BACKENDTYPE": "x"},

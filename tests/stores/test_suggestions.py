@@ -4,7 +4,7 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from eventhub_checkpoints.stores.suggestions import did_you_mean
+from eventhub_checkpoints.stores.suggestions import CUSTOM, did_you_mean
 
 SECRET = "c2VjcmV0"
 POSTGRESQL = "postgresql://USER:PASSWORD@HOST/DATABASE"
@@ -35,6 +35,8 @@ MEANT = {
     "postgres": POSTGRESQL,
     "Memory": "memory:NAME",
     "account.blob.core.windows.net/container": "https://ACCOUNT.blob.core.windows.net/CONTAINER",
+    "account.Blob.core.UsGovCloudAPI.net/c": "https://ACCOUNT.blob.core.usgovcloudapi.net/CONTAINER",
+    "account.z01.blob.storage.azure.net": "https://ACCOUNT.blob.core.windows.net/CONTAINER",
     "abfss://container@account.dfs.core.windows.net/x": (
         "https://ACCOUNT.blob.core.windows.net/CONTAINER"
     ),
@@ -66,7 +68,12 @@ def test_nothing_is_said_where_it_is_unclear(url: str) -> None:
 @pytest.mark.parametrize("own", [None, ("redis",)])
 def test_a_connection_string_is_told_from_a_url(own: tuple[str, ...] | None) -> None:
     said = did_you_mean(f"DefaultEndpointsProtocol=https;AccountName=a;AccountKey={SECRET}", own)
-    assert said.endswith("goes to BlobCheckpointStore.from_connection_string")
+    assert said.endswith(
+        "goes to BlobCheckpointStore.from_connection_string or "
+        "TableCheckpointStore.from_connection_string"
+    )
+    assert did_you_mean(f"TableEndpoint=https://a;SharedAccessSignature={SECRET}", own) == said
+    assert SECRET not in said
     said = did_you_mean(f"Endpoint=sb://ns/;SharedAccessKey={SECRET}", own)
     assert said.endswith("is the connection string of an event hub, not the URL of a store")
     assert SECRET not in said
@@ -94,7 +101,7 @@ def test_a_database_without_a_store_is_told_and_no_other_is_suggested(
     scheme: str, title: str
 ) -> None:
     said = did_you_mean(f"{scheme}://me:{SECRET}@host/db")
-    assert said == f"; there is no store for {title}"
+    assert said == f"; there is no store for {title}, but {CUSTOM}"
 
 
 def test_a_url_of_another_store_is_opened_by_url_and_one_of_the_same_needs_no_hint() -> None:

@@ -27,6 +27,8 @@ REGISTRIES = {"sync": "eventhub_checkpoints.registry", "aio": "eventhub_checkpoi
 URLS = {
     "blob": "http://{place}/devstoreaccount1/container",
     "blob with a SAS": "https://{place}/devstoreaccount1/container?sv=2022-11-02&sig={secret}",
+    "table": "table+http://{place}/devstoreaccount1/table",
+    "table with a SAS": "table+https://{place}/devstoreaccount1/table?sv=2022-11-02&sig={secret}",
     "postgresql": "postgresql://app:{secret}@{place}/checkpoints",
     "asyncpg": "postgresql+asyncpg://app:{secret}@{place}/checkpoints",
     "redis": "redis://app:{secret}@{place}/0",

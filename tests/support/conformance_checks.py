@@ -13,6 +13,11 @@ PROMPT = [check for check in CHECKS if check not in (*LIMITS, *BETWEEN_PROCESSES
 """All others: what they find does not depend on how fast the machine is."""
 CONCURRENT_CLAIMS = {"claims_of_a_batch_run_side_by_side", "no_more_claims_at_once_than_allowed"}
 """Checks that do not apply to a store that claims a batch in one trip."""
+OF_NAMES_WITHOUT_CASE = {
+    "names_are_compared_without_case",
+    "names_come_back_as_the_caller_spelled_them",
+}
+"""Checks that do not apply to a store that compares names with their case."""
 
 
 def without(lacking: Iterable[str], checks: Sequence[Check] = PROMPT) -> list[Check]:

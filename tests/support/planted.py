@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from azure.core.credentials import AccessToken, AzureNamedKeyCredential, AzureSasCredential
+from azure.data.tables import TableSasPermissions, generate_table_sas
 from azure.storage.blob import generate_container_sas
 from sqlalchemy import make_url
 
@@ -157,6 +158,17 @@ def secrets_of_blob(place: Any, heard: Heard) -> Iterator[Secret]:
     yield place.url, {"credential": Token()}, [WORD]
 
 
+def secrets_of_table(place: Any, heard: Heard) -> Iterator[Secret]:
+    expiry = datetime.now(UTC) + timedelta(hours=1)
+    key = AzureNamedKeyCredential(EMULATOR_ACCOUNT, EMULATOR_KEY)
+    rights = TableSasPermissions.from_string("raud")
+    sas = generate_table_sas(key, place.url.rpartition("/")[2], permission=rights, expiry=expiry)
+    signature = unquote(sas.rpartition("sig=")[2].partition("&")[0])
+    yield f"{place.url}?{sas}", {}, [signature]
+    yield place.url, {"credential": AzureSasCredential(sas)}, [signature]
+    yield place.url, {"credential": key}, [EMULATOR_KEY]
+
+
 class Token:
     """Credential with a token that nobody accepts."""
 
@@ -166,6 +178,7 @@ class Token:
 
 SECRETS_OF = {
     "blob": secrets_of_blob,
+    "table": secrets_of_table,
     "postgres": secrets_of_sql,
     "mysql": secrets_of_sql,
     "redis": secrets_of_redis,

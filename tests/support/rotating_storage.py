@@ -1,4 +1,4 @@
-"""Blob storage whose credentials a test rotates: an Azurite with TLS, two keys and tokens."""
+"""A storage account whose credentials a test rotates: an Azurite with TLS, two keys and tokens."""
 
 import base64
 import json
@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 
 import pytest
 from azure.core.credentials import AccessToken, AzureNamedKeyCredential, AzureSasCredential
+from azure.data.tables import TableClient, TableSasPermissions, generate_table_sas
 from azure.storage.blob import ContainerClient, generate_container_sas
 
-from azurite import OPTIONS, AzuritePackage, find_node
+from azurite import BLOB, OPTIONS, AzuritePackage, Emulated, find_node
 from eventhub_checkpoints.localhub.tls import SelfMadeAuthority
 from eventhub_checkpoints.stores.azure_storage.account import EMULATOR_ACCOUNT
 
@@ -24,7 +25,13 @@ LIFETIME = 6.0
 
 
 class Account(NamedTuple):
-    """An account with two keys that accepts tokens too."""
+    """An account with two keys that accepts tokens too.
+
+    Attributes:
+        url: of the account's service.
+        container: an empty one; for tables, a table.
+        ca_file: certificate of its authority.
+    """
 
     url: str
     container: str
@@ -32,7 +39,7 @@ class Account(NamedTuple):
 
 
 @contextmanager
-def azurite_with_two_keys() -> Iterator[Account]:
+def azurite_with_two_keys(service: Emulated = BLOB) -> Iterator[Account]:
     """Run an Azurite with TLS and an empty container; skip the test if Node.js is missing."""
     node = find_node()
     if node is None:
@@ -41,16 +48,22 @@ def azurite_with_two_keys() -> Iterator[Account]:
     folder = authority.ca_file.removesuffix("/ca.pem")
     azurite = AzuritePackage(
         node,
-        f"{OPTIONS} --oauth basic --cert {folder}/server.pem --key {folder}/server.key",
-        {"AZURITE_ACCOUNTS": f"{EMULATOR_ACCOUNT}:{':'.join(KEYS)}"},
+        service,
+        options=f"{OPTIONS} --oauth basic --cert {folder}/server.pem --key {folder}/server.key",
+        env={"AZURITE_ACCOUNTS": f"{EMULATOR_ACCOUNT}:{':'.join(KEYS)}"},
     )
     try:
         azurite.install()
-        account = Account(azurite.start(), "positions", authority.ca_file)
-        with ContainerClient(
-            account.url, account.container, KEYS[0], connection_verify=account.ca_file
-        ) as container:
-            container.create_container()
+        endpoint = azurite.start().replace("http:", "https:")  # tables are said to be at http:
+        account = Account(endpoint, "positions", authority.ca_file)
+        tls: dict[str, Any] = {"connection_verify": account.ca_file}
+        if service == BLOB:
+            with ContainerClient(account.url, account.container, KEYS[0], **tls) as container:
+                container.create_container()
+        else:
+            key = AzureNamedKeyCredential(EMULATOR_ACCOUNT, KEYS[0])
+            with TableClient(account.url, account.container, credential=key, **tls) as table:
+                table.create_table()
         yield account
     finally:
         azurite.stop()
@@ -63,6 +76,15 @@ def fresh_sas() -> str:
         "positions",
         account_key=KEYS[0],
         permission="rcwl",
+        expiry=datetime.now(UTC) + timedelta(seconds=LIFETIME),
+    )
+
+
+def fresh_sas_of_tables() -> str:
+    return generate_table_sas(
+        AzureNamedKeyCredential(EMULATOR_ACCOUNT, KEYS[0]),
+        "positions",
+        permission=TableSasPermissions.from_string("rau"),
         expiry=datetime.now(UTC) + timedelta(seconds=LIFETIME),
     )
 
@@ -116,13 +138,13 @@ class Rotating(NamedTuple):
     validity: float
 
 
-def rotating(kind: str, variant: str) -> Rotating:
+def rotating(kind: str, variant: str, sas: Callable[[], str] = fresh_sas) -> Rotating:
     if kind == "SAS":
-        first = fresh_sas()
+        first = sas()
         signature = AzureSasCredential(first)
         return Rotating(
             signature,
-            lambda: signature.update(fresh_sas()),
+            lambda: signature.update(sas()),
             lambda: signature.update(first),
             LIFETIME,
         )

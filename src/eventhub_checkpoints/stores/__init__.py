@@ -11,6 +11,7 @@ The base class, in `_async` (edited) and `_sync` (derived):
 Decisions of the base class, without I/O:
 
 - `hook_results`: what hooks return. `record_format`: records as other libraries write them.
+- `history_entries`: which writes get an entry in a history, and how many are kept.
 - `redefinition`: what a store class may redefine, and how.
 - `partition_state`: what a store knows of each partition: the lease of its ownership, and the guard
   that keeps its checkpoint from going back.
@@ -19,6 +20,7 @@ For several backends: `connections` (credentials, a client per process, why a co
 All of them by name: `backends` (the table of their URLs and extras), `suggestions` (what a wrong
 URL meant), `configuration` (stores by a mapping).
 
-The backends: `blob`, `sql`, `redis`, `cassandra`, `memory`; `legacy` reads what iothub-react wrote.
-`azure_storage` has what any service of a storage account shares: addresses, credentials, requests.
+The backends: `blob`, `table`, `sql`, `redis`, `cassandra`, `memory`; `legacy` reads what
+iothub-react wrote. `azure_storage` has what any service of a storage account shares: addresses,
+credentials, requests.
 """

@@ -9,11 +9,11 @@ A scheme names the service; a driver or a transport may follow a `+`, as in `pos
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Scheme:
+class Scheme(NamedTuple):
     """A scheme of URLs.
 
     Attributes:
@@ -29,19 +29,20 @@ class Scheme:
     port: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Service:
+class Service(NamedTuple):
     """A server or library that keeps rows.
 
     Attributes:
         title: its name in messages and documentation.
         extra: the extra that installs its driver; `""` if it needs none.
         schemes: of its URLs.
+        emulator_port: on which the emulator of a storage account serves it; None for any other.
     """
 
     title: str
     extra: str
     schemes: tuple[Scheme, ...]
+    emulator_port: int | None = None
 
     @property
     def form(self) -> str:
@@ -49,8 +50,7 @@ class Service:
         return self.schemes[0].form
 
 
-@dataclass(frozen=True, slots=True)
-class Backend:
+class Backend(NamedTuple):
     """A class of stores.
 
     Attributes:
@@ -69,7 +69,7 @@ class Backend:
     store: str
     services: tuple[Service, ...]
     type_name: str
-    keys: Mapping[str, type] = field(default_factory=dict)
+    keys: Mapping[str, type] = MappingProxyType({})
     settings: tuple[str, ...] = ()
 
     @property
@@ -103,10 +103,25 @@ BLOB = Backend(
                 ),
                 Scheme("http", "http://127.0.0.1:PORT/devstoreaccount1/CONTAINER"),
             ),
+            10000,
         ),
     ),
     "AzureBlob",
-    settings=("api_version", "secondary_hostname", "name_case"),
+    settings=("api_version", "secondary_hostname", "name_case", "prefix"),
+)
+TABLE = Backend(
+    "table",
+    "TableCheckpointStore",
+    (
+        Service(
+            "Table Storage",
+            "table",
+            (Scheme("table", "table+https://ACCOUNT.table.core.windows.net/TABLE", ("tables",)),),
+            10002,
+        ),
+    ),
+    "AzureTable",
+    settings=("api_version", "name_case", "keep_history"),
 )
 SQL = Backend(
     "sql",
@@ -135,7 +150,7 @@ SQL = Backend(
         ),
     ),
     "Sql",
-    keys={"schema": str, "entra": bool},
+    keys={"schema": str, "entra": bool, "audience": str},
 )
 REDIS = Backend(
     "redis",
@@ -153,7 +168,7 @@ REDIS = Backend(
         ),
     ),
     "Redis",
-    keys={"entra": bool},
+    keys={"entra": bool, "audience": str},
     settings=("allow_eviction",),
 )
 CASSANDRA = Backend(
@@ -173,7 +188,7 @@ CASSANDRA = Backend(
     "Cassandra",
     settings=("replication", "connect_timeout"),
 )
-BACKENDS = (MEMORY, BLOB, SQL, REDIS, CASSANDRA)
+BACKENDS = (MEMORY, BLOB, TABLE, SQL, REDIS, CASSANDRA)
 SCHEMES = {name: scheme for backend in BACKENDS for name, scheme in backend.schemes.items()}
 UNSUPPORTED = {"mssql": "SQL Server", "sqlserver": "SQL Server", "oracle": "Oracle Database"}
 """Databases for which no backend exists, by the schemes of other programs."""

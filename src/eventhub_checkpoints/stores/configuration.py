@@ -9,25 +9,32 @@ from typing import Any
 from urllib.parse import quote
 
 from eventhub_checkpoints._shared import configuration_tables as tables
+from eventhub_checkpoints._shared.clouds import PUBLIC
 from eventhub_checkpoints._shared.durations import parse_duration
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints._shared.settings import StoreSettings, nearest_first
 from eventhub_checkpoints.errors import ConfigurationError
-from eventhub_checkpoints.stores.backends import BACKENDS, BLOB, CASSANDRA, MEMORY, Backend
+from eventhub_checkpoints.stores.backends import (
+    BACKENDS,
+    BLOB,
+    CASSANDRA,
+    MEMORY,
+    TABLE,
+    Backend,
+)
 from eventhub_checkpoints.stores.legacy.iothub_react import keyspace_of
 
-EMULATOR = "http://127.0.0.1:10000/devstoreaccount1"
+EMULATOR = "http://127.0.0.1:{port}/devstoreaccount1"
 LEASE_NOTE = "azureblob.lease is ignored: writes are conditional here, leases are not needed"
 HOST = r"(?:[A-Za-z0-9][A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?"
 HOSTS = "'host:9042', or several with commas between"
 
-AZUREBLOB: tables.Keys = {
+ACCOUNT: tables.Keys = {
     "account": tables.matching("[a-z0-9]{3,24}", "the name of a storage account"),
     "key": tables.text,
     "protocol": tables.matching("https?", "'https' or 'http'"),
-    "endpoint": tables.matching(r"https?://[^@?#\s]+", "https://HOST, without container"),
+    "endpoint": tables.matching(r"https?://[^@?#\s]+", "https://HOST, without container or table"),
     "useEmulator": tables.flag,
-    "lease": tables.anything,
 }
 CLUSTER: tables.Keys = {
     "cluster": tables.matching(rf"{HOST}(?:\s*,\s*{HOST})*", HOSTS),
@@ -67,20 +74,38 @@ def memory(table: Table) -> Opening:
 
 def azureblob(table: Table) -> Opening:
     """Return a store in a blob container."""
-    part = table.get("azureblob", {})
+    notes = (LEASE_NOTE,) if "lease" in table.get("azureblob", {}) else ()
+    return replace(of_account(table, BLOB, "container"), notes=notes)
+
+
+def azuretable(table: Table) -> Opening:
+    """Return a store in a table of a storage account."""
+    opening = of_account(table, TABLE, "table")
+    return replace(opening, url=f"table+{opening.url}")
+
+
+def of_account(table: Table, backend: Backend, resource: str) -> Opening:
+    """Return a store in a resource of a storage account.
+
+    Args:
+        table: the store's.
+        backend: whose name is that of the service.
+        resource: what `namespace` names.
+    """
+    name = backend.type_name.lower()
+    part = table.get(name, {})
     if "namespace" not in table:
-        raise tables.missing("namespace", "the name of the container")
-    notes = (LEASE_NOTE,) if "lease" in part else ()
-    container = quote(table["namespace"], safe="$")
+        raise tables.missing("namespace", f"the name of the {resource}")
+    path = quote(table["namespace"], safe="$")
     if part.get("useEmulator"):
-        return Opening(f"{part.get('endpoint', EMULATOR).rstrip('/')}/{container}", notes=notes)
+        emulator = EMULATOR.format(port=backend.services[0].emulator_port)
+        return Opening(f"{part.get('endpoint', emulator).rstrip('/')}/{path}")
     if "account" not in part and ("key" in part or "endpoint" not in part):
-        raise tables.missing("azureblob.account", "the name of a storage account")
+        raise tables.missing(f"{name}.account", "the name of a storage account")
     account = part.get("account")
-    named = f"{part.get('protocol', 'https')}://{account}.blob.core.windows.net"
+    named = f"{part.get('protocol', 'https')}://{account}.{backend.name}.core.{PUBLIC.domain}"
     credential = {"account_name": account, "account_key": part["key"]} if "key" in part else None
-    url = f"{part.get('endpoint', named).rstrip('/')}/{container}"
-    return Opening(url, credential=credential, notes=notes)
+    return Opening(f"{part.get('endpoint', named).rstrip('/')}/{path}", credential=credential)
 
 
 def cassandra(table: Table) -> Opening:
@@ -136,10 +161,16 @@ def custom(class_path: str, table: Table) -> Opening:
     return Opening(class_path=class_path, settings=keywords)
 
 
-OPENINGS = {MEMORY.name: memory, BLOB.name: azureblob, CASSANDRA.name: cassandra}
-"""What opens a store without a URL in its table: the memory store, and those of iothub-react."""
+OPENINGS = {
+    MEMORY.name: memory,
+    BLOB.name: azureblob,
+    TABLE.name: azuretable,
+    CASSANDRA.name: cassandra,
+}
+"""What opens a store without a URL in its table: in memory, in a storage account, in Cassandra."""
 PARTS: dict[str, tables.Keys] = {
-    BLOB.type_name.lower(): AZUREBLOB,
+    BLOB.type_name.lower(): {**ACCOUNT, "lease": tables.anything},
+    TABLE.type_name.lower(): ACCOUNT,
     CASSANDRA.type_name.lower(): CLUSTER,
     **{
         backend.type_name.lower(): url_keys(backend)

@@ -2,23 +2,28 @@
 
 import importlib
 import os
+import re
 from collections.abc import Awaitable, Callable
 from functools import partial
 from inspect import isawaitable, iscoroutine
 from typing import Any, Generic, TypeVar
 
+from eventhub_checkpoints._shared.clouds import PUBLIC, login_options
 from eventhub_checkpoints._shared.connection_errors import LINKS, linked
 from eventhub_checkpoints._shared.error_messages import unmasked_message
-from eventhub_checkpoints._shared.secrets import repeats_secret
+from eventhub_checkpoints._shared.secrets import quoted, repeats_secret
 from eventhub_checkpoints._shared.settings import kind_of
 from eventhub_checkpoints.errors import ConfigurationError
 
 Client = TypeVar("Client")
 
-POSTGRES_TOKENS = "https://ossrdbms-aad.database.windows.net/.default"
-"""Source: Azure Database for PostgreSQL, "Use Microsoft Entra ID for authentication"."""
-REDIS_TOKENS = "https://redis.azure.com/.default"
-"""Source: Azure Cache for Redis, "Use Microsoft Entra ID for cache authentication"."""
+DEFAULT_SCOPE = "/.default"
+"""End of the scope that stands for all rights to an audience."""
+AUDIENCE = re.compile(
+    r"(?:(?:https|api)://[A-Za-z0-9][A-Za-z0-9._-]*(?::\d+)?(?:/[A-Za-z0-9._-]+)*"
+    r"|[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})/?"
+)
+"""The URI of an application of Entra, or its id."""
 
 PASSWORD_TWICE = "the URL has a password, and credential or entra gives another: keep one of them"
 
@@ -47,6 +52,52 @@ def secret_source(credential: Any, token_scope: str) -> Secret | None:
         f"credential is of type {type(credential).__name__}; expected a string, a callable that "
         "returns one, or a credential of azure-identity"
     )
+
+
+def given_once(name: str, argument: Any, of_url: Any) -> Any:
+    """Return a store's option from its argument or the URL's query; None if it is in neither.
+
+    Raises:
+        ConfigurationError: the two differ.
+    """
+    if argument is not None and of_url is not None and argument != of_url:
+        raise ConfigurationError(
+            f"{name} is {quoted(argument)}, and {quoted(of_url)} in the URL; give it once"
+        )
+    return of_url if argument is None else argument
+
+
+def checked_audience(audience: Any, credential: Any, entra: bool) -> str | None:
+    """Return the audience of the tokens that are passwords; None if the store's host decides.
+
+    Args:
+        audience: of the URL or the argument: a URI or the id of an application, which may end in
+            `/.default` as a scope does.
+        credential: of the store; only one with `get_token` is asked for a token.
+        entra: whether the default credential of azure-identity is used.
+
+    Raises:
+        ConfigurationError: it is not an audience, or nothing requests a token.
+    """
+    if audience is None:
+        return None
+    text = audience.removesuffix(DEFAULT_SCOPE) if isinstance(audience, str) else ""
+    if not AUDIENCE.fullmatch(text):
+        raise ConfigurationError(
+            f"audience is {quoted(audience)}; expected the URI of a service, such as "
+            f"{PUBLIC.database_audience}, or the id of an application"
+        )
+    if not entra and not hasattr(credential, "get_token"):
+        raise ConfigurationError(
+            "audience is for tokens of Entra, and nothing requests one: pass entra=True, or a "
+            "credential of azure-identity as credential="
+        )
+    return text.rstrip("/")
+
+
+def scope_of(audience: str) -> str:
+    """Return the scope that a token for an audience is requested with."""
+    return f"{audience}{DEFAULT_SCOPE}"
 
 
 def token_text(credential: Any, token_scope: str) -> str | Awaitable[str]:
@@ -94,18 +145,19 @@ def at_once(secret: Any) -> str:
     )
 
 
-def default_credential(module: str, otherwise: str) -> Any:
+def default_credential(module: str, host: str, otherwise: str) -> Any:
     """Return azure-identity's default credential, of its sync or async module.
 
     Args:
         module: `azure.identity` or `azure.identity.aio`.
+        host: the server, in whose cloud it logs in.
         otherwise: the whole message if that package is not installed; it lists alternatives.
 
     Raises:
         ConfigurationError: azure-identity is not installed.
     """
     try:
-        return importlib.import_module(module).DefaultAzureCredential()
+        return importlib.import_module(module).DefaultAzureCredential(**login_options(host))
     except ImportError as error:
         raise ConfigurationError(otherwise) from error
 

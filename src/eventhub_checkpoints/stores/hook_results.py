@@ -56,11 +56,20 @@ class Listing(Generic[Row]):
 
 @dataclass(frozen=True, slots=True)
 class ScopeRows:
-    """Rows of a scope as they are stored, with what could not be read."""
+    """Rows of a scope as they are stored, with what could not be read.
+
+    Attributes:
+        prefix: of the names of blobs; `""` if there is none.
+    """
 
     scope: Scope
     ownerships: Listing[Ownership]
     checkpoints: Listing[Checkpoint]
+    prefix: str = ""
+
+    def __str__(self) -> str:
+        """Return the names that the rows have in common."""
+        return f"{self.prefix}/{self.scope}" if self.prefix else str(self.scope)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +78,8 @@ class Examination:
 
     Attributes:
         rows: the rows of the group.
-        spellings: rows of the same group under names in another case, which this store does not
-            read.
+        spellings: rows of the same group under names in another case or with another prefix, which
+            this store does not read.
         settings: settings of the storage that matter to checkpoints, by name: whether each is
             enabled; None where it cannot be read. Empty where a backend has none.
     """

@@ -4,6 +4,7 @@ import re
 from collections.abc import Container
 from pathlib import PurePath
 
+from eventhub_checkpoints._shared.clouds import in_cloud_of, storage_host
 from eventhub_checkpoints._shared.secrets import holds_secret
 from eventhub_checkpoints.stores.backends import SCHEMES, UNSUPPORTED, scheme_of
 
@@ -13,12 +14,16 @@ PORTS = {str(scheme.port): scheme.form for scheme in SCHEMES.values() if scheme.
 JDBC = "jdbc:"
 SQLITE = r"(?i)sqlite3:///(?P<path>.+)|(?:sqlite3?|file):/{0,2}(?P<file>/*[^/].*)"
 PATH = r"(?i)(?=.*[^/\\.])(?:[^=;]*[/\\][^=;]*|[^=;:]+\.(?:db|sqlite3?))"
-BLOB_HOST = r"(?i)[a-z0-9-]+\.blob\.core\.[a-z.]+(?:/.*)?"
-CONNECTION_STRING = r"(?i)\b(?:(?P<account>AccountName|AccountKey|BlobEndpoint)=|Endpoint=sb:)"
+STORAGE = {"blob": "https", "table": "table"}
+"""Schemes of the stores in a storage account, by the service that its host names."""
+CONNECTION_STRING = (
+    r"(?i)\b(?:(?P<account>AccountName|AccountKey|BlobEndpoint|TableEndpoint)=|Endpoint=sb:)"
+)
 STORAGE_ACCOUNT = (
     "; the connection string of a storage account goes to "
-    "BlobCheckpointStore.from_connection_string"
+    "BlobCheckpointStore.from_connection_string or TableCheckpointStore.from_connection_string"
 )
+CUSTOM = "a custom store can be written for it: docs/custom-store.md"
 EVENT_HUB = "; this is the connection string of an event hub, not the URL of a store"
 HOST = r"[\w.-]+:(?P<port>\d+)(?:/\d*)?"
 
@@ -37,7 +42,7 @@ def did_you_mean(url: object, own: Container[str] | None = None) -> str:
         if match := re.search(CONNECTION_STRING, url):
             return STORAGE_ACCOUNT if match["account"] else EVENT_HUB
         if title := UNSUPPORTED.get(scheme_of(without_jdbc(url))):
-            return f"; there is no store for {title}"
+            return f"; there is no store for {title}, but {CUSTOM}"
         meant = meant_url(url, own)
     else:
         meant = None
@@ -63,8 +68,9 @@ def meant_url(url: str, own: Container[str] | None) -> str | None:
         return PORTS.get(match["port"])
     if match := re.fullmatch(SQLITE, text):
         return sqlite_url(match["path"] or match["file"])
-    if re.fullmatch(BLOB_HOST, url):
-        return SCHEMES["https"].form
+    for service, name in STORAGE.items():
+        if match := re.fullmatch(rf"(?i)(?P<host>{storage_host(service)})(?:/.*)?", url):
+            return in_cloud_of(match["host"], SCHEMES[name].form)
     if scheme in SCHEMES:
         is_spelled = text == url and whole.startswith(scheme)
         is_own = own is None or scheme in own

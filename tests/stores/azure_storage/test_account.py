@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
+from azure.storage.blob import ContainerClient
 from azure.storage.blob._shared.base_client import parse_connection_str
 
 from eventhub_checkpoints.errors import ConfigurationError
@@ -12,9 +13,11 @@ from eventhub_checkpoints.stores.azure_storage.account import (
     Endpoint,
     checked_account,
     parse_connection_string,
+    with_account_name,
 )
 from eventhub_checkpoints.stores.azure_storage.authorization import Sas, SharedKey, Token
-from eventhub_checkpoints.stores.blob.options import SERVICE, checked_container, container_url
+from eventhub_checkpoints.stores.blob.options import checked_container, container_url
+from eventhub_checkpoints.stores.blob.protocol import SERVICE
 
 ACCOUNT = "https://orders.blob.core.windows.net"
 EMULATOR = "http://127.0.0.1:10000/devstoreaccount1"
@@ -55,7 +58,7 @@ SAS = "sv=2020&sig=c2VjcmV0"
 def test_a_url_is_taken_apart(
     url: str, account_url: str, container: str, sas: str, is_emulator: bool
 ) -> None:
-    address = container_url(url)
+    address, _ = container_url(url)
     assert (address.account_url, address.name, address.sas) == (account_url, container, sas)
     assert address.is_emulator is is_emulator
 
@@ -104,6 +107,14 @@ NOT_ASCII = "the URL's host has characters that are not ASCII; write it in Punyc
         ),
         ("https://b\u00fccher.example/positions", NOT_ASCII),
         ("http://\u0664:10000/devstoreaccount1/positions", NOT_ASCII),
+        (
+            "https://acc.blob.core.usgovcloudapi.net",
+            "the URL names no container: expected https://ACCOUNT.blob.core.usgovcloudapi.net/",
+        ),
+        (
+            "https://acc.blob.core.windows.net/positions#2",
+            "the URL has a #, and what follows it is in no container's name and no SAS; expected",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_url_is_said(url: str, said: str) -> None:
@@ -175,7 +186,7 @@ def test_a_name_that_the_service_refuses_is_refused_here(name: str) -> None:
 
 @pytest.mark.parametrize("shown", [repr, str], ids=["repr", "str"])
 def test_no_signature_is_shown(shown: object) -> None:
-    address = container_url(f"https://acc.blob.core.windows.net/positions?{SAS}")
+    address, _ = container_url(f"https://acc.blob.core.windows.net/positions?{SAS}")
     text = shown(address)
     assert text == "ResourceUrl(https://acc.blob.core.windows.net/positions)"
 
@@ -230,6 +241,8 @@ class Tokens:
 
 KNOWN: list[tuple[str, Any, type]] = [
     (ACCOUNT, None, type(None)),
+    ("https://orders.z01.blob.storage.azure.net", EMULATOR_KEY, SharedKey),
+    ("https://orders.blob.core.usgovcloudapi.net", EMULATOR_KEY, SharedKey),
     (ACCOUNT, EMULATOR_KEY, SharedKey),
     ("orders.blob.core.windows.net", EMULATOR_KEY, SharedKey),
     (EMULATOR, EMULATOR_KEY, SharedKey),
@@ -263,3 +276,46 @@ def test_a_credential_is_known(url: str, credential: Any, kind: type) -> None:
 @pytest.mark.parametrize(("url", "credential"), UNKNOWN)
 def test_what_only_the_driver_knows_or_refuses_is_left_to_it(url: str, credential: Any) -> None:
     assert Endpoint.of(url, credential, SERVICE) is None
+
+
+@pytest.mark.parametrize(
+    "url", ["https://orders.z01.blob.storage.azure.net", "orders.z01.blob.storage.azure.net/"]
+)
+def test_the_driver_is_told_the_account_of_a_dns_zone(url: str) -> None:
+    named = {"account_name": "orders", "account_key": EMULATOR_KEY}
+    assert with_account_name(url, EMULATOR_KEY, SERVICE) == named
+    client = ContainerClient(url, "positions", with_account_name(url, EMULATOR_KEY, SERVICE))
+    assert client.account_name == "orders"
+    with pytest.raises(ValueError, match="Unable to determine account name"):
+        ContainerClient(url, "positions", EMULATOR_KEY)
+    for credential in (None, f"?{SAS}", SAS, named):
+        assert with_account_name(url, credential, SERVICE) is credential
+    assert with_account_name(ACCOUNT, EMULATOR_KEY, SERVICE) == EMULATOR_KEY
+
+
+SAS_NAMES = (
+    *(
+        "sv",
+        "ss",
+        "srt",
+        "sr",
+        "sp",
+        "st",
+        "se",
+        "sip",
+        "spr",
+        "si",
+        "sig",
+        "ses",
+        "sdd",
+        "snapshot",
+    ),
+    *("skoid", "sktid", "skt", "ske", "sks", "skv", "saoid", "suoid", "scid", "skdutid", "sduoid"),
+    *("snapshot", "rscc", "rscd", "rsce", "rscl", "rsct", "srh", "srq", "restype", "comp"),
+)
+
+
+@pytest.mark.parametrize("name", SAS_NAMES)
+def test_no_part_of_a_signature_is_taken_for_a_misspelt_prefix(name: str) -> None:
+    address, prefix = container_url(f"{ACCOUNT}/positions?{name}=a%2Fb&prefix=team-a&x=1")
+    assert (address.sas, prefix) == (f"{name}=a%2Fb&x=1", "team-a")

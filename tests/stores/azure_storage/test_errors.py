@@ -73,7 +73,7 @@ def test_a_token_that_was_not_had_is_a_refusal_whatever_the_status() -> None:
 def test_a_key_that_is_not_in_base64_is_told_as_one() -> None:
     assert told(AzureSigningError("Incorrect padding")) == (
         StoreAccessError,
-        "the account key is not in base64; copy it again from the account's access keys",
+        "the account key is not valid base64; copy it again from the account's access keys",
     )
 
 

@@ -33,6 +33,7 @@ from conformance_checks import (
     BETWEEN_PROCESSES,
     CONCURRENT_CLAIMS,
     LIMITS,
+    OF_NAMES_WITHOUT_CASE,
     PROMPT,
     black_box,
     not_kept,
@@ -84,6 +85,8 @@ TAKES_FROM_A_LIVE_OWNER = {
 def chosen(backend: Backend, checks: Sequence[Check]) -> list[Check]:
     """The checks that apply to a store of a backend: each of them has all that it needs."""
     has = without(backend.lacks, checks)
+    if backend.compares_case:  # otherwise: `stores/table/test_names.py`
+        has = [check for check in has if check.name not in OF_NAMES_WITHOUT_CASE]
     if backend.name in SINGLY:
         return has
     if backend.name in IN_ONE_TRIP:
@@ -117,7 +120,7 @@ def test_the_store_keeps_the_contract(backend: Backend, opening: Opening) -> Non
 def test_a_backend_has_every_accessor_but_those_that_it_is_said_to_lack(
     backend: Backend, shared_place: Place
 ) -> None:
-    given = backend.accessors(shared_place).given & ACCESSORS
+    given = backend.accessors(shared_place).names & ACCESSORS
     assert given == ACCESSORS - backend.lacks_here
 
 

@@ -12,11 +12,12 @@ from eventhub_checkpoints.errors import (
 )
 from eventhub_checkpoints.records import Checkpoint, Ownership, Scope
 from eventhub_checkpoints.stores.azure_storage.messages import Refusal
+from eventhub_checkpoints.stores.azure_storage.name_case import checked_name_case
 from eventhub_checkpoints.stores.blob.protocol import (
+    SERVICE,
+    BlobNames,
     blob_name,
-    checked_name_case,
     checkpoint_row,
-    described,
     failure,
     header_text,
     is_absent,
@@ -111,9 +112,9 @@ def test_only_azurite_calls_a_missing_blob_a_conflict(
 
 
 def test_a_container_is_named_in_plain_text_with_its_account() -> None:
-    assert described(URL) == WHERE
+    assert SERVICE.described(URL) == WHERE
     emulator = "http://127.0.0.1:10000/devstoreaccount1"
-    assert described(f"{emulator}/positions") == f"container 'positions' of {emulator}"
+    assert SERVICE.described(f"{emulator}/positions") == f"container 'positions' of {emulator}"
 
 
 @pytest.mark.parametrize(
@@ -128,6 +129,11 @@ def test_a_container_is_named_in_plain_text_with_its_account() -> None:
             *(409, "ContainerBeingDeleted", "create the container"),
             f"{WHERE} is being deleted (409 ContainerBeingDeleted), which takes half a minute or "
             "longer: wait until then, or name another container",
+        ),
+        (
+            *(409, "ContainerBeingDeleted", "list"),
+            f"{WHERE} is being deleted (409 ContainerBeingDeleted): create it again with "
+            "store.create(), which waits for the end of that, or name another container",
         ),
         (
             *(403, "AuthorizationPermissionMismatch", "delete"),
@@ -177,7 +183,7 @@ def test_a_value_that_no_backend_could_store_is_told_with_its_field() -> None:
         header_text("offset", "ä")
     assert str(refused.value) == "offset is 'ä'; expected ASCII without spaces at its ends"
     with pytest.raises(InvalidRecordError) as refused:
-        blob_name(SCOPE, "ownership", "p" * 1100, "lower")
+        blob_name(BlobNames(), SCOPE, "ownership", "p" * 1100)
     assert str(refused.value).endswith(
         "; expected a blob name of at most 1024 characters, not 1123"
     )

@@ -398,6 +398,9 @@ def test_an_error_of_the_callers_own_connect_is_left_as_it_is(variant) -> None:
         ("acct.queue.core.windows.net", "queues"),
         ("acct.z01.file.storage.azure.net", "file shares"),
         ("ns.servicebus.windows.net", "an Event Hubs namespace"),
+        ("acct.file.core.usgovcloudapi.net", "file shares"),
+        ("acct.queue.core.an-air-gapped.cloud", "queues"),
+        ("ns.servicebus.chinacloudapi.cn", "an Event Hubs namespace"),
     ],
 )
 def test_the_address_of_another_service_is_refused(variant, host, said) -> None:

@@ -114,7 +114,7 @@ def test_a_container_that_is_being_deleted_is_waited_for_by_create() -> None:
     ("status", "code", "kind", "sentence"),
     [
         (404, "ContainerNotFound", StoreNotReadyError, "create_container=True"),
-        (409, "ContainerBeingDeleted", StoreNotReadyError, "windows.net does not exist"),
+        (409, "ContainerBeingDeleted", StoreNotReadyError, "create it again with store.create()"),
         (403, "AuthorizationPermissionMismatch", StoreAccessError, "lacks Write on its blobs"),
         (403, "UnauthorizedBlobOverwrite", StoreAccessError, "lacks Write on its blobs"),
         (403, "AccountIsDisabled", StoreAccessError, "the storage account is disabled"),

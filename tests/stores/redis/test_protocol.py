@@ -143,6 +143,8 @@ def test_an_address_leaves_out_what_is_ours_and_what_is_secret() -> None:
         "rediss://us%40er:p%2Fw@host:6380/2?ssl_ca_certs=a%2Fb",
         "us@er",
         "n",
+        None,
+        "host",
         "rediss://host:6380/2",
     )
     assert url.without_user() == "rediss://host:6380/2?ssl_ca_certs=a%2Fb"

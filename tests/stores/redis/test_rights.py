@@ -145,6 +145,15 @@ def test_a_token_is_asked_for_at_each_connect_and_names_its_user(opener, place, 
     assert credential.asked == ["https://redis.azure.com/.default"] * 2
 
 
+def test_an_audience_replaces_that_of_azures_redis(opener, place, user) -> None:
+    user("0-oid-3", COMMANDS, token("0-oid-3"))
+    credential = Tokens(opener.variant, "0-oid-3")
+    use(opener(place.url, credential=credential, audience="api://redis"))
+    separator = "&" if "?" in place.url else "?"
+    use(opener(f"{place.url}{separator}audience=api://redis/.default", credential=credential))
+    assert set(credential.asked) == {"api://redis/.default"}
+
+
 def test_a_callable_gives_the_password_of_the_urls_user(opener, place, user) -> None:
     user("app", COMMANDS)
     secrets = iter(["a wrong one", PASSWORD])

@@ -200,6 +200,12 @@ def test_a_token_is_the_password_and_goes_over_tls_only(variant: Any, asked: str
     client = variant.open(f"{asked}&sslmode=disable", credential=token)
     client.save("0", 1)
     assert set(token.scopes) == {"https://ossrdbms-aad.database.windows.net/.default"}
+    token = Token()
+    for driver in drivers(variant):
+        url = f"{asked.replace('postgresql', driver, 1)}&audience=api://databases"
+        url += "&ssl=disable" if "asyncpg" in driver else "&sslmode=disable"
+        variant.open(url, credential=token).list_ownership()
+    assert set(token.scopes) == {"api://databases/.default"}
 
 
 def test_entra_without_azure_identity_says_what_to_do(

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from eventhub_checkpoints._shared._async.compat import uninterrupted
+from eventhub_checkpoints._shared.arguments import with_checked_arguments
+from eventhub_checkpoints._shared.settings import is_count, require
 from eventhub_checkpoints.records import Checkpoint, Scope, checked_name, checked_row
 from eventhub_checkpoints.stores._async.engine import Engine
 from eventhub_checkpoints.stores.hook_results import HistoryEntry, Listing, clock_skew
@@ -38,9 +40,9 @@ class ListsScopes(Ability):
     async def list_scopes(self) -> list[Scope]:
         """Return every consumer group with an ownership or a checkpoint, sorted by name.
 
-        The names are in lower case, as they are stored (on Blob with `name_case="as-typed"`: as
-        they were passed). The rows that this package writes for itself are left out, such as those
-        of `verify`.
+        The names are in lower case, as they are stored (on Blob with `name_case="as-typed"`, and
+        on Table unless it has `"lower"`: as they were passed). The rows that this package writes
+        for itself are left out, such as those of `verify`.
         """
         runner = self._engine.runner
         seconds = runner.settings.operation_timeout
@@ -55,6 +57,7 @@ class Deletes(Ability):
     async def delete_rows(self, scope: Scope, partition_id: str | None) -> int:
         """Delete the rows of both kinds, of one partition or of all; return their number."""
 
+    @with_checked_arguments
     async def delete_scope(
         self, fully_qualified_namespace: str, eventhub_name: str, consumer_group: str
     ) -> int:
@@ -69,6 +72,7 @@ class Deletes(Ability):
         scope = Scope.checked(fully_qualified_namespace, eventhub_name, consumer_group)
         return await self._engine.delete(self.delete_rows, scope, None)
 
+    @with_checked_arguments
     async def delete_partition(
         self,
         fully_qualified_namespace: str,
@@ -126,6 +130,7 @@ class KeepsHistory(Ability):
         For tools that move a group back or forward with a conditional write.
         """
 
+    @with_checked_arguments
     async def list_history(
         self,
         fully_qualified_namespace: str,
@@ -150,6 +155,7 @@ class KeepsHistory(Ability):
         scope = Scope.checked(fully_qualified_namespace, eventhub_name, consumer_group)
         if partition_id is not None:
             partition_id = checked_name("partition_id", partition_id)
+        require("limit", limit, is_count(limit), "a whole number of at least 1")
         runner = self._engine.runner
         seconds = runner.settings.operation_timeout
         listing = await uninterrupted(

@@ -18,6 +18,7 @@ from azure.eventhub.aio import CheckpointStore
 from eventhub_checkpoints._shared import tracing
 from eventhub_checkpoints._shared._async.client_check import ClosingContext, own_client_only
 from eventhub_checkpoints._shared._async.compat import uninterrupted
+from eventhub_checkpoints._shared.arguments import with_checked_arguments
 from eventhub_checkpoints._shared.pickling import OfOneProcess
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints._shared.settings import (
@@ -26,9 +27,11 @@ from eventhub_checkpoints._shared.settings import (
     nearest_first,
     refuse_misspelt,
     require,
+    require_flag,
+    require_on_stale,
 )
 from eventhub_checkpoints.errors import ConfigurationError
-from eventhub_checkpoints.records import Checkpoint, Scope
+from eventhub_checkpoints.records import Checkpoint, Scope, checked_name
 from eventhub_checkpoints.stores._async.abilities import Ability, Deletes, ListsScopes, Replaces
 from eventhub_checkpoints.stores._async.engine import Engine
 from eventhub_checkpoints.stores._async.hooks import Hooks
@@ -141,6 +144,7 @@ class BaseCheckpointStore(Hooks, OfOneProcess, ClosingContext, CheckpointStore):
         await self._engine.runner.close()
 
     @own_client_only
+    @with_checked_arguments
     async def list_ownership(
         self,
         fully_qualified_namespace: str,
@@ -195,6 +199,7 @@ class BaseCheckpointStore(Hooks, OfOneProcess, ClosingContext, CheckpointStore):
             if claim in won and not ownerships.take_reopening(claim)
         ]
 
+    @with_checked_arguments
     def reopen(
         self,
         fully_qualified_namespace: str,
@@ -209,9 +214,10 @@ class BaseCheckpointStore(Hooks, OfOneProcess, ClosingContext, CheckpointStore):
         meanwhile its ownership stays in force. For a watchdog, see `Checkpointer`.
         """
         scope = Scope.checked(fully_qualified_namespace, eventhub_name, consumer_group)
-        self._engine.ownerships.reopen(scope, partition_id)
+        self._engine.ownerships.reopen(scope, checked_name("partition_id", partition_id))
 
     @own_client_only
+    @with_checked_arguments
     async def list_checkpoints(
         self,
         fully_qualified_namespace: str,
@@ -235,6 +241,7 @@ class BaseCheckpointStore(Hooks, OfOneProcess, ClosingContext, CheckpointStore):
             a non-empty string, or, where no usable offset is stored, an int that makes the client
             resume by sequence number.
         """
+        require_flag("with_times", with_times)
         scope = Scope.checked(fully_qualified_namespace, eventhub_name, consumer_group)
         seconds = self.settings.operation_timeout
         listing = await uninterrupted(seconds, self._engine.checkpoints.read, scope)
@@ -272,7 +279,8 @@ class BaseCheckpointStore(Hooks, OfOneProcess, ClosingContext, CheckpointStore):
 
         Raises:
             ConfigurationError: `force` is not a bool; a string such as "false" would be true. Or
-                another keyword is a misspelling of `force` or `on_stale`; all others are ignored.
+                `on_stale` is another word. Or another keyword is a misspelling of one of them; all
+                others are ignored.
             StaleCheckpointError: another writer has stored a later checkpoint, and `on_stale` is
                 `"raise"`.
         """
@@ -280,11 +288,15 @@ class BaseCheckpointStore(Hooks, OfOneProcess, ClosingContext, CheckpointStore):
             refuse_misspelt(kwargs, ("force", "on_stale"), "an option of update_checkpoint")
         if not isinstance(force, bool):
             raise ConfigurationError(f"force is {quoted(force)}; expected True or False")
-        record = Checkpoint.from_dict(checkpoint, self._engine.fresh_version())
-        update, settings = self._engine.checkpoints.update, self.settings
+        if on_stale is not None:
+            require_on_stale(on_stale)
+        engine = self._engine
+        record = Checkpoint.from_dict(checkpoint, engine.fresh_version())
+        update, settings = engine.checkpoints.update, engine.runner.settings
         how = on_stale or settings.on_stale
         await uninterrupted(settings.write_timeout, update, record, how, is_forced=force)
 
+    @with_checked_arguments
     async def examine(
         self, fully_qualified_namespace: str, eventhub_name: str, consumer_group: str
     ) -> Examination:

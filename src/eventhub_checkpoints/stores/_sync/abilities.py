@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from eventhub_checkpoints._shared._sync.compat import uninterrupted
+from eventhub_checkpoints._shared.arguments import with_checked_arguments
+from eventhub_checkpoints._shared.settings import is_count, require
 from eventhub_checkpoints.records import Checkpoint, Scope, checked_name, checked_row
 from eventhub_checkpoints.stores._sync.engine import Engine
 from eventhub_checkpoints.stores.hook_results import HistoryEntry, Listing, clock_skew
@@ -39,9 +41,9 @@ class ListsScopes(Ability):
     def list_scopes(self) -> list[Scope]:
         """Return every consumer group with an ownership or a checkpoint, sorted by name.
 
-        The names are in lower case, as they are stored (on Blob with `name_case="as-typed"`: as
-        they were passed). The rows that this package writes for itself are left out, such as those
-        of `verify`.
+        The names are in lower case, as they are stored (on Blob with `name_case="as-typed"`, and
+        on Table unless it has `"lower"`: as they were passed). The rows that this package writes
+        for itself are left out, such as those of `verify`.
         """
         runner = self._engine.runner
         seconds = runner.settings.operation_timeout
@@ -56,6 +58,7 @@ class Deletes(Ability):
     def delete_rows(self, scope: Scope, partition_id: str | None) -> int:
         """Delete the rows of both kinds, of one partition or of all; return their number."""
 
+    @with_checked_arguments
     def delete_scope(
         self, fully_qualified_namespace: str, eventhub_name: str, consumer_group: str
     ) -> int:
@@ -70,6 +73,7 @@ class Deletes(Ability):
         scope = Scope.checked(fully_qualified_namespace, eventhub_name, consumer_group)
         return self._engine.delete(self.delete_rows, scope, None)
 
+    @with_checked_arguments
     def delete_partition(
         self,
         fully_qualified_namespace: str,
@@ -127,6 +131,7 @@ class KeepsHistory(Ability):
         For tools that move a group back or forward with a conditional write.
         """
 
+    @with_checked_arguments
     def list_history(
         self,
         fully_qualified_namespace: str,
@@ -151,6 +156,7 @@ class KeepsHistory(Ability):
         scope = Scope.checked(fully_qualified_namespace, eventhub_name, consumer_group)
         if partition_id is not None:
             partition_id = checked_name("partition_id", partition_id)
+        require("limit", limit, is_count(limit), "a whole number of at least 1")
         runner = self._engine.runner
         seconds = runner.settings.operation_timeout
         listing = uninterrupted(

@@ -19,6 +19,7 @@ from azure.eventhub import CheckpointStore
 from eventhub_checkpoints._shared import tracing
 from eventhub_checkpoints._shared._sync.client_check import ClosingContext, own_client_only
 from eventhub_checkpoints._shared._sync.compat import uninterrupted
+from eventhub_checkpoints._shared.arguments import with_checked_arguments
 from eventhub_checkpoints._shared.pickling import OfOneProcess
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints._shared.settings import (
@@ -27,9 +28,11 @@ from eventhub_checkpoints._shared.settings import (
     nearest_first,
     refuse_misspelt,
     require,
+    require_flag,
+    require_on_stale,
 )
 from eventhub_checkpoints.errors import ConfigurationError
-from eventhub_checkpoints.records import Checkpoint, Scope
+from eventhub_checkpoints.records import Checkpoint, Scope, checked_name
 from eventhub_checkpoints.stores._sync.abilities import Ability, Deletes, ListsScopes, Replaces
 from eventhub_checkpoints.stores._sync.engine import Engine
 from eventhub_checkpoints.stores._sync.hooks import Hooks
@@ -142,6 +145,7 @@ class BaseCheckpointStore(Hooks, OfOneProcess, ClosingContext, CheckpointStore):
         self._engine.runner.close()
 
     @own_client_only
+    @with_checked_arguments
     def list_ownership(
         self,
         fully_qualified_namespace: str,
@@ -196,6 +200,7 @@ class BaseCheckpointStore(Hooks, OfOneProcess, ClosingContext, CheckpointStore):
             if claim in won and not ownerships.take_reopening(claim)
         ]
 
+    @with_checked_arguments
     def reopen(
         self,
         fully_qualified_namespace: str,
@@ -210,9 +215,10 @@ class BaseCheckpointStore(Hooks, OfOneProcess, ClosingContext, CheckpointStore):
         meanwhile its ownership stays in force. For a watchdog, see `Checkpointer`.
         """
         scope = Scope.checked(fully_qualified_namespace, eventhub_name, consumer_group)
-        self._engine.ownerships.reopen(scope, partition_id)
+        self._engine.ownerships.reopen(scope, checked_name("partition_id", partition_id))
 
     @own_client_only
+    @with_checked_arguments
     def list_checkpoints(
         self,
         fully_qualified_namespace: str,
@@ -236,6 +242,7 @@ class BaseCheckpointStore(Hooks, OfOneProcess, ClosingContext, CheckpointStore):
             a non-empty string, or, where no usable offset is stored, an int that makes the client
             resume by sequence number.
         """
+        require_flag("with_times", with_times)
         scope = Scope.checked(fully_qualified_namespace, eventhub_name, consumer_group)
         seconds = self.settings.operation_timeout
         listing = uninterrupted(seconds, self._engine.checkpoints.read, scope)
@@ -273,7 +280,8 @@ class BaseCheckpointStore(Hooks, OfOneProcess, ClosingContext, CheckpointStore):
 
         Raises:
             ConfigurationError: `force` is not a bool; a string such as "false" would be true. Or
-                another keyword is a misspelling of `force` or `on_stale`; all others are ignored.
+                `on_stale` is another word. Or another keyword is a misspelling of one of them; all
+                others are ignored.
             StaleCheckpointError: another writer has stored a later checkpoint, and `on_stale` is
                 `"raise"`.
         """
@@ -281,11 +289,15 @@ class BaseCheckpointStore(Hooks, OfOneProcess, ClosingContext, CheckpointStore):
             refuse_misspelt(kwargs, ("force", "on_stale"), "an option of update_checkpoint")
         if not isinstance(force, bool):
             raise ConfigurationError(f"force is {quoted(force)}; expected True or False")
-        record = Checkpoint.from_dict(checkpoint, self._engine.fresh_version())
-        update, settings = self._engine.checkpoints.update, self.settings
+        if on_stale is not None:
+            require_on_stale(on_stale)
+        engine = self._engine
+        record = Checkpoint.from_dict(checkpoint, engine.fresh_version())
+        update, settings = engine.checkpoints.update, engine.runner.settings
         how = on_stale or settings.on_stale
         uninterrupted(settings.write_timeout, update, record, how, is_forced=force)
 
+    @with_checked_arguments
     def examine(
         self, fully_qualified_namespace: str, eventhub_name: str, consumer_group: str
     ) -> Examination:

@@ -7,16 +7,27 @@ import os
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any, Self
-from urllib.parse import urlsplit
+from typing import Any, NamedTuple, Self
+from urllib.parse import unquote, urlsplit
 
+from azure.core.credentials import AzureNamedKeyCredential
+
+from eventhub_checkpoints._shared.clouds import (
+    PUBLIC,
+    in_cloud_of,
+    is_event_hubs,
+    storage_host,
+)
 from eventhub_checkpoints._shared.secrets import holds_secret, quoted
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.stores.azure_storage.authorization import (
     Authorization,
     TextToSign,
     authorization_of,
+    is_sas,
 )
+from eventhub_checkpoints.stores.backends import TABLE, Backend
+from eventhub_checkpoints.stores.connections import default_credential
 from eventhub_checkpoints.stores.suggestions import did_you_mean
 
 EMULATOR_ACCOUNT = "devstoreaccount1"
@@ -26,16 +37,12 @@ EMULATOR_KEY = (  # published with the emulator and the same everywhere: not a s
 
 CONNECTION_STRING = "AZURE_STORAGE_CONNECTION_STRING"
 STRING = "the connection string"
+SUFFIX = f"core.{PUBLIC.domain}"
 STRING_FORM = (
-    "DefaultEndpointsProtocol=https;AccountName=NAME;AccountKey=KEY;EndpointSuffix=core.windows.net"
+    f"DefaultEndpointsProtocol=https;AccountName=NAME;AccountKey=KEY;EndpointSuffix={SUFFIX}"
 )
 ACCOUNT = re.compile(
     r"(https?://(?P<url_host>[^/@;=]+)|(?P<host>[^/@;=:]+[.:][^/@;=]+))(/.*)?", re.IGNORECASE
-)
-ANY_SERVICE = re.compile(
-    r"\.(blob|dfs|queue|table|file|servicebus)"
-    r"\.(?:core|storage|windows|chinacloudapi|usgovcloudapi)\.",
-    re.IGNORECASE,
 )
 SERVICES = {
     "blob": "the account's blobs",
@@ -43,8 +50,9 @@ SERVICES = {
     "queue": "the account's queues",
     "table": "the account's tables",
     "file": "the account's file shares",
-    "servicebus": "an Event Hubs namespace",
 }
+ANY_SERVICE = re.compile(rf"\.({'|'.join(SERVICES)})\.(?:core|storage)\.", re.IGNORECASE)
+"""In the host names of every cloud, also of those whose domain is not known."""
 IP = re.compile(r"[\d.]+|.*:.*")
 HOST = re.compile(rb"[A-Za-z0-9._-]*|[0-9A-Fa-f:.]+(%[A-Za-z0-9._-]+)?")
 """A name in ASCII, an address of IPv4, or of IPv6 without brackets."""
@@ -55,27 +63,53 @@ class Service:
     """A service of a storage account.
 
     Attributes:
-        name: in host names and connection strings.
-        title: its name in messages.
+        backend: the class of its stores, whose name is that of the service in host names and
+            connection strings.
         resource: what a URL names, after the account.
-        form: what such a URL looks like, with placeholders.
-        schemes: of the URLs of its stores.
-        emulator_port: of the emulator.
+        deletion: for how long the service refuses a resource that is being deleted.
         text_to_sign: what the signature of a request covers.
+        schemes: of the URLs of the service itself.
     """
 
-    name: str
-    title: str
+    backend: Backend
     resource: str
-    form: str
-    schemes: Collection[str]
-    emulator_port: int
+    deletion: str
     text_to_sign: TextToSign
+    schemes: Collection[str] = ("https", "http")
+
+    @property
+    def name(self) -> str:
+        """Return its name in host names and connection strings."""
+        return self.backend.name
+
+    @property
+    def title(self) -> str:
+        """Return its name in messages."""
+        return self.backend.services[0].title
+
+    @property
+    def emulator_port(self) -> int | None:
+        """Return the port at which the emulator serves it."""
+        return self.backend.services[0].emulator_port
+
+    @property
+    def form(self) -> str:
+        """Return what the URL of a resource looks like, with placeholders."""
+        return self.backend.services[0].form
 
     @property
     def account_form(self) -> str:
         """Return what the URL of an account looks like."""
-        return f"https://ACCOUNT.{self.name}.core.windows.net"
+        return f"https://ACCOUNT.{self.name}.{SUFFIX}"
+
+    def described(self, address: str) -> str:
+        """Return a resource and its account, for messages.
+
+        Args:
+            address: the URL of the resource, encoded, without a SAS.
+        """
+        account, _, name = address.rpartition("/")
+        return f"{self.resource} {unquote(name)!r} of {account}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +141,7 @@ class ResourceUrl:
                 raise ValueError
         except ValueError:  # its message repeats the address, which may hold a password
             raise ConfigurationError(f"the URL cannot be parsed; expected {expected}") from None
+        expected = in_cloud_of(parts.hostname or "", expected)
         names = [name for name in parts.path.split("/") if name]
         has_account = names and (names[0] == EMULATOR_ACCOUNT or IP.fullmatch(parts.hostname or ""))
         account = f"/{names[0]}" if has_account else ""
@@ -118,6 +153,11 @@ class ResourceUrl:
             )
         if is_http and holds_secret(parts.netloc):
             raise ConfigurationError(f"the URL's host is a secret; expected {expected}")
+        if is_http and parts.fragment:
+            raise ConfigurationError(
+                f"the URL has a #, and what follows it is in no {service.resource}'s name and no "
+                f"SAS; expected {expected}"
+            )
         if is_http and not name:
             raise ConfigurationError(f"the URL names no {service.resource}: expected {expected}")
         if not is_http:
@@ -127,12 +167,63 @@ class ResourceUrl:
         return cls(f"{parts.scheme}://{parts.netloc}{account}", name, parts.query)
 
     @property
+    def host(self) -> str:
+        """Return the host of the account, with its port."""
+        return urlsplit(self.account_url).netloc
+
+    @property
     def is_emulator(self) -> bool:
         """Return whether the emulator's published key is accepted."""
         return self.account_url.endswith(f"/{EMULATOR_ACCOUNT}")
 
     def __repr__(self) -> str:
         return f"ResourceUrl({self.account_url}/{self.name})"
+
+
+class Login(NamedTuple):
+    """An account, and how to log in to it; never shown.
+
+    Attributes:
+        account_url: with or without a SAS.
+        credential: None if the URL has it.
+        opened: credentials that were opened here, for the store to close.
+    """
+
+    account_url: str
+    credential: Any
+    opened: tuple[Any, ...] = ()
+
+
+def login_to(address: ResourceUrl, credential: Any, service: Service, identity: str) -> Login:
+    """Return the first login that there is.
+
+    In this order: the credential, the URL's SAS, the published key for an emulator's address, the
+    connection string in the environment if it is for the same account, and the default credential.
+
+    Args:
+        address: of a container or a table.
+        credential: what the caller has passed, or None.
+        service: the service.
+        identity: `azure.identity` or `azure.identity.aio`, where the default credential is.
+
+    Raises:
+        ConfigurationError: there is none of these.
+    """
+    url = address.account_url
+    if credential is not None:
+        return Login(url, credential)
+    if address.sas:
+        return Login(f"{url}?{address.sas}", None)
+    if address.is_emulator:
+        return Login(url, AzureNamedKeyCredential(EMULATOR_ACCOUNT, EMULATOR_KEY))
+    if text := connection_string_for(address, service):
+        return Login(*parse_connection_string(text, service))
+    otherwise = (
+        f"no credential for {url}: pass credential=, put a SAS into the URL, "
+        f"set {CONNECTION_STRING} for that account, or install azure-identity"
+    )
+    opened = default_credential(identity, address.host, otherwise)
+    return Login(url, opened, (opened,))
 
 
 def checked_text(what: str, value: Any) -> str:
@@ -167,11 +258,31 @@ def check_host(host: str, service: Service) -> None:
             "the URL's host has characters that are not ASCII; write it in Punycode, as xn--..."
         )
     match = ANY_SERVICE.search(host)
+    other = "an Event Hubs namespace" if is_event_hubs(host) else None
     if match and match[1].lower() != service.name:
+        other = SERVICES[match[1].lower()]
+    if other:
+        form = in_cloud_of(host, service.account_form)
+        if other == SERVICES["table"]:
+            of_table = in_cloud_of(host, TABLE.schemes["table"].form)
+            form += f"; for tables, open_store takes {of_table}"
         raise ConfigurationError(
-            f"the URL is that of {SERVICES[match[1].lower()]}; expected that of "
-            f"{service.title}, {service.account_form}"
+            f"the URL is that of {other}; expected that of {service.title}, {form}"
         )
+
+
+def with_account_name(account_url: str, credential: Any, service: Service) -> Any:
+    """Return an account key with the account's name, if the driver does not find it in the host.
+
+    Source: azure-storage-blob 12.31.1, `_shared/base_client.py`: it looks for `.blob.core.` only,
+    which a host in an Azure DNS zone does not have.
+    """
+    host = account_url.partition("://")[2] or account_url
+    match = re.match(rf"{storage_host(service.name)}(?=[:/?]|$)", host)
+    is_key = isinstance(credential, str) and not is_sas(credential.removeprefix("?"))
+    if match is None or f".{service.name}.core." in match[0] or not is_key:
+        return credential
+    return {"account_name": match[1], "account_key": credential}
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,9 +309,7 @@ class Endpoint:
         url = account_url if "://" in account_url else f"https://{account_url}"
         parts = urlsplit(url)
         path = parts.path.rstrip("/")
-        host = re.fullmatch(
-            rf"([a-z0-9]{{3,24}})\.{service.name}\.core\.[a-z.]+(:\d+)?", parts.netloc
-        )
+        host = re.fullmatch(rf"{storage_host(service.name)}(:\d+)?", parts.netloc)
         is_local = parts.hostname in {"localhost", "127.0.0.1"}
         if parts.fragment or (host and path):
             return None
@@ -233,10 +342,13 @@ def parse_connection_string(text: Any, service: Service) -> tuple[str, Any]:
             "account's access keys"
         )
     if fields.get("USEDEVELOPMENTSTORAGE") == "true":
-        return f"http://127.0.0.1:{service.emulator_port}/{EMULATOR_ACCOUNT}", EMULATOR_KEY
+        return (
+            f"http://127.0.0.1:{service.emulator_port}/{EMULATOR_ACCOUNT}",
+            EMULATOR_KEY,
+        )
     account = fields.get("ACCOUNTNAME", "")
     scheme = fields.get("DEFAULTENDPOINTSPROTOCOL", "https")
-    suffix = fields.get("ENDPOINTSUFFIX", "core.windows.net")
+    suffix = fields.get("ENDPOINTSUFFIX", SUFFIX)
     url = fields.get(endpoint) or f"{scheme}://{account}.{service.name}.{suffix}"
     if account and "ACCOUNTKEY" in fields:
         return url, {"account_name": account, "account_key": fields["ACCOUNTKEY"]}

@@ -7,8 +7,15 @@ from azure.core.exceptions import AzureError, ClientAuthenticationError, HttpRes
 
 from eventhub_checkpoints._shared.connection_errors import innermost, is_untrusted, why_unreached
 from eventhub_checkpoints._shared.error_messages import message_of, unmasked_message
-from eventhub_checkpoints.errors import StoreAccessError, StoreError, StoreUnavailableError
+from eventhub_checkpoints.errors import (
+    StoreAccessError,
+    StoreError,
+    StoreNotReadyError,
+    StoreUnavailableError,
+)
+from eventhub_checkpoints.stores.azure_storage.account import Service
 from eventhub_checkpoints.stores.azure_storage.messages import Refusal
+from eventhub_checkpoints.stores.connections import shows_secret
 
 NOT_VALID_HERE = "the credential is not valid for it, or network rules shut this machine out"
 FORBIDDEN = {
@@ -28,17 +35,44 @@ Source: Azure Storage, "Common REST API error codes", "SAS error codes", "Troubl
 """
 
 
-def failure(refusal: Refusal, where: str, service: str, forbidden: Mapping[str, str]) -> StoreError:
-    """Return the error for a request that was not carried out.
+def failure(
+    refusal: Refusal, address: str, service: Service, forbidden: Mapping[str, str]
+) -> StoreError:
+    """Return the error for a request that was not carried out, with the service's as its cause.
 
     Args:
         refusal: the response.
-        where: what was asked, for messages.
-        service: its title.
+        address: URL of the container or table, without a SAS.
+        service: the service.
         forbidden: what more codes of status 403 mean, at this service and for this operation.
     """
+    error = _failure(refusal, service.described(address), service, forbidden)
+    cause = refusal.cause
+    error.__cause__ = None if shows_secret(cause) else cause
+    return error
+
+
+def _failure(
+    refusal: Refusal, where: str, service: Service, forbidden: Mapping[str, str]
+) -> StoreError:
     status, code, operation = refusal.status, refusal.code, refusal.operation
     answer = f"{status} {code}".strip()
+    resource = service.resource
+    if code == f"{resource.capitalize()}BeingDeleted" and operation == f"create the {resource}":
+        return StoreUnavailableError(
+            f"{where} is being deleted ({answer}), which takes {service.deletion} or longer: wait "
+            f"until then, or name another {resource}"
+        )
+    if code == f"{resource.capitalize()}BeingDeleted":
+        return StoreNotReadyError(
+            f"{where} is being deleted ({answer}): create it again with store.create(), which "
+            f"waits for the end of that, or name another {resource}"
+        )
+    if code == f"{resource.capitalize()}NotFound":
+        return StoreNotReadyError(
+            f"{where} does not exist ({answer}): create it with store.create(), "
+            f"create_{resource}=True or create = true in a configuration"
+        )
     # The code comes with 401 for an expired token, and with 400 for a malformed header.
     if status in {401, 403} or code == "InvalidAuthenticationInfo":
         refused = (
@@ -48,7 +82,7 @@ def failure(refusal: Refusal, where: str, service: str, forbidden: Mapping[str, 
         return StoreAccessError(f"{where}: {reason} ({answer})")
     if status in {408, 429} or status >= 500:
         return StoreUnavailableError(f"{where}: the service answered {answer}")
-    hint = "" if code else f"; is the URL that of {service}, and is a proxy in the way?"
+    hint = "" if code else f"; is the URL that of {service.title}, and is a proxy in the way?"
     request = f"request to {operation}" if " " in operation else operation
     return StoreError(f"{where}: the service answered {answer} to a {request}{hint}")
 
@@ -84,7 +118,9 @@ def mapped(error: Exception, where: str) -> StoreError:
     shown = f"{message_of(error)} ({type(error).__name__})"
     if isinstance(error, ClientAuthenticationError):
         if type(error).__name__ == "AzureSigningError":
-            shown = "the account key is not in base64; copy it again from the account's access keys"
+            shown = (
+                "the account key is not valid base64; copy it again from the account's access keys"
+            )
         return StoreAccessError(f"{where}: {shown}")
     if not isinstance(error, (AzureError, OSError)):
         return StoreError(f"{where}: {shown}")

@@ -1,5 +1,6 @@
 """A request to a service of an Azure Storage account, and its response."""
 
+import json
 import logging
 import sys
 from collections.abc import Mapping
@@ -25,6 +26,8 @@ USER_AGENT = f"eventhub-checkpoints Python/{sys.version_info.major}.{sys.version
 NOT_XML = (ParseError, LookupError, ValueError)
 """What the parser raises; the second and third for an encoding that Python does not have, or that
 the parser cannot read."""
+NOT_JSON = (ValueError, RecursionError)
+"""What its parser raises; the second for arrays in arrays in arrays."""
 
 
 @dataclass(slots=True)
@@ -132,10 +135,33 @@ def error_code(response: Response) -> str:
     code = response.headers.get("x-ms-error-code", "")
     if code or not response.body:
         return code
+    if response.body.startswith(b"{"):
+        return text_in(odata_error(response).get("code"))
     try:
         return fromstring(response.body).findtext("Code", "")
     except NOT_XML:  # the page of a proxy
         return ""
+
+
+def error_message(response: Response) -> str:
+    """Return the message of the service's error in JSON; `""` if there is none."""
+    message = odata_error(response).get("message")
+    return text_in(message.get("value")) if isinstance(message, dict) else ""
+
+
+def odata_error(response: Response) -> dict[str, Any]:
+    """Return the error of a service that answers in JSON; empty if there is none."""
+    try:
+        content = json.loads(response.body)
+    except NOT_JSON:  # the page of a proxy
+        return {}
+    error = content.get("odata.error") if isinstance(content, dict) else None
+    return error if isinstance(error, dict) else {}
+
+
+def text_in(value: Any) -> str:
+    """Return a value of JSON if it is a string, else `""`."""
+    return value if isinstance(value, str) else ""
 
 
 # Many rows of a list were written in the same second.

@@ -5,37 +5,46 @@ Every function here raises `ConfigurationError` for what it does not accept.
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
+from urllib.parse import unquote_plus
 
 from eventhub_checkpoints._shared.error_messages import message_of
 from eventhub_checkpoints._shared.secrets import quoted
-from eventhub_checkpoints._shared.settings import StoreSettings, refuse_misspelt
+from eventhub_checkpoints._shared.settings import StoreSettings, nearest, refuse_misspelt
 from eventhub_checkpoints.errors import ConfigurationError
-from eventhub_checkpoints.stores.azure_storage.account import ResourceUrl, Service, checked_text
-from eventhub_checkpoints.stores.azure_storage.authorization import text_to_sign
-from eventhub_checkpoints.stores.backends import BLOB
-from eventhub_checkpoints.stores.blob.protocol import TITLE
+from eventhub_checkpoints.stores.azure_storage.account import ResourceUrl, checked_text
+from eventhub_checkpoints.stores.blob.protocol import SERVICE, checked_prefix
+from eventhub_checkpoints.stores.connections import given_once
 
 Client = TypeVar("Client")
 
-SERVICE = Service(
-    "blob",
-    TITLE,
-    "container",
-    BLOB.schemes["https"].form,
-    BLOB.schemes.keys(),
-    10000,
-    text_to_sign,
-)
 CONTAINER = re.compile(r"\$root|(?!.*--)[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
 
 
-def container_url(url: str) -> ResourceUrl:
-    """Parse `https://ACCOUNT.blob.core.windows.net/CONTAINER[?SAS]`."""
+def container_url(url: str, prefix: str | None = None) -> tuple[ResourceUrl, str | None]:
+    """Parse `https://ACCOUNT.blob.core.windows.net/CONTAINER[?SAS]`.
+
+    Returns:
+        The URL without `prefix=` in its query; and that prefix, or the argument.
+    """
     address = ResourceUrl.parse(url, SERVICE)
     checked_container(address.name)
-    return address
+    pairs = [pair for pair in address.sas.split("&") if pair]
+    own = [pair for pair in pairs if pair.partition("=")[0] == "prefix"]
+    if len(own) > 1:
+        raise ConfigurationError("prefix is in the URL more than once; give it once")
+    of_url = unquote_plus(own[0].partition("=")[2]) if own else None
+    rest = [pair for pair in pairs if pair not in own]
+    for pair in rest:
+        name = pair.partition("=")[0]
+        if name.isidentifier() and nearest(name, ["prefix"]):
+            raise ConfigurationError(
+                f"the URL's query has {quoted(name)}; expected a SAS, or prefix=NAME in lower case"
+            )
+    chosen = given_once("prefix", prefix, of_url)
+    checked_prefix(chosen)  # here, because a missing credential would be told first
+    return replace(address, sas="&".join(rest)), chosen
 
 
 def checked_container(name: Any) -> str:
@@ -59,6 +68,7 @@ BLOB_SETTINGS = (
     "connect",
     "create_container",
     "name_case",
+    "prefix",
     "lean",
 )
 

@@ -1,22 +1,24 @@
 """Names, metadata and status codes of blobs as in every official SDK, and what they mean."""
 
+import re
 from collections.abc import Callable, Iterable
 from enum import Enum, auto
 from functools import lru_cache
-from typing import Literal, TypeVar, cast
-from urllib.parse import unquote
+from typing import Any, Literal, NamedTuple, TypeVar
 
-from eventhub_checkpoints._shared.secrets import quoted
+from eventhub_checkpoints._shared.secrets import holds_secret, quoted
 from eventhub_checkpoints.errors import (
     ConfigurationError,
     InvalidRecordError,
     StoreError,
-    StoreNotReadyError,
     StoreUnavailableError,
 )
 from eventhub_checkpoints.records import Checkpoint, Ownership, Scope
 from eventhub_checkpoints.stores.azure_storage import errors
+from eventhub_checkpoints.stores.azure_storage.account import Service
+from eventhub_checkpoints.stores.azure_storage.authorization import text_to_sign
 from eventhub_checkpoints.stores.azure_storage.messages import Refusal
+from eventhub_checkpoints.stores.azure_storage.name_case import NameCase, spelled
 from eventhub_checkpoints.stores.backends import BLOB
 from eventhub_checkpoints.stores.blob.rest import Blob
 from eventhub_checkpoints.stores.hook_results import Listing, OfficialFault
@@ -30,49 +32,76 @@ from eventhub_checkpoints.stores.record_format import (
 
 Row = TypeVar("Row", Ownership, Checkpoint)
 Kind = Literal["ownership", "checkpoint"]
-NameCase = Literal["lower", "as-typed"]
 KINDS: tuple[Kind, ...] = ("ownership", "checkpoint")
+
+SERVICE = Service(BLOB, "container", "half a minute", text_to_sign)
 
 LONGEST_NAME = 1024
 """Maximum length of a blob name. Source: Azure Storage, "Naming and Referencing Containers"."""
 
+LONGEST_PREFIX = 256
+"""Characters; the names of a namespace, a hub, a group and a partition follow."""
+# A part that ends in a dot loses it on its way to the service, and `..` also the part before it.
+PREFIX_PART = r"(?:[A-Za-z0-9._-]*[A-Za-z0-9_-])"
+PREFIX = re.compile(rf"{PREFIX_PART}(?:/{PREFIX_PART})*")
 
-def checked_name_case(name_case: str) -> NameCase:
-    """Return the name case if it is valid.
+
+def checked_prefix(prefix: Any) -> str:
+    """Return the prefix of a store's blob names if it is valid; `""` for None.
 
     Raises:
-        ConfigurationError: it is not a `NameCase`.
+        ConfigurationError: it is not one. What could be a secret is not shown.
     """
-    if name_case not in ("lower", "as-typed"):
+    if prefix is None:
+        return ""
+    if prefix == "":
+        raise ConfigurationError("prefix is empty; leave it out, or name one, such as team-a")
+    is_prefix = isinstance(prefix, str) and PREFIX.fullmatch(prefix)
+    if not is_prefix or holds_secret(prefix):
         raise ConfigurationError(
-            f"name_case is {quoted(name_case)}; expected 'lower' or 'as-typed'"
+            f"prefix is {quoted(prefix)}; expected names of ASCII letters, digits, '.', '_' and "
+            "'-' with a / between them, such as team-a/orders: no / at the ends, no // and no name "
+            "that ends in a dot"
         )
-    return cast("NameCase", name_case)
+    if len(prefix) > LONGEST_PREFIX:
+        raise ConfigurationError(
+            f"prefix has {len(prefix)} characters; expected at most {LONGEST_PREFIX}"
+        )
+    return str(prefix)
 
 
-def prefix(scope: Scope, kind: Kind, name_case: NameCase) -> str:
-    """Return the name prefix of a scope's blobs of one kind."""
-    spelled = scope.folded if name_case == "lower" else scope
-    return f"{spelled}/{kind}/"
+class BlobNames(NamedTuple):
+    """The names of a store's blobs.
 
+    Attributes:
+        name_case: how the names of namespace, hub and group are written.
+        prefix: what is before them, unchanged; `""`, or with a slash at its end.
+    """
 
-def scope_of(beginning: str) -> Scope | None:
-    """Return the scope of a blob name prefix; None if it is not of the form `a/b/c/`."""
-    try:
-        return Scope.checked(*beginning.removesuffix("/").split("/"))
-    except (InvalidRecordError, TypeError):
-        return None
+    name_case: NameCase = "lower"
+    prefix: str = ""
+
+    def start(self, scope: Scope, kind: Kind) -> str:
+        """Return the beginning of the names of a scope's blobs of one kind."""
+        return f"{self.prefix}{spelled(scope, self.name_case)}/{kind}/"
+
+    def scope_of(self, beginning: str) -> Scope | None:
+        """Return the scope of a name's beginning; None if it is not `a/b/c/` after the prefix."""
+        try:
+            return Scope.checked(*beginning.removeprefix(self.prefix).removesuffix("/").split("/"))
+        except (InvalidRecordError, TypeError):
+            return None
 
 
 # A store uses few names, and each many times.
 @lru_cache(maxsize=4096)
-def blob_name(scope: Scope, kind: Kind, partition_id: str, name_case: NameCase) -> str:
+def blob_name(names: BlobNames, scope: Scope, kind: Kind, partition_id: str) -> str:
     """Return the name of one partition's blob.
 
     Raises:
         InvalidRecordError: the name is longer than the service allows.
     """
-    name = prefix(scope, kind, name_case) + partition_id
+    name = names.start(scope, kind) + partition_id
     if len(name) > LONGEST_NAME:
         raise InvalidRecordError(
             "partition_id",
@@ -93,7 +122,6 @@ RIGHTS = {
     "delete": "Delete on its blobs",
     "create the container": "Create on containers, which no SAS of a container has",
 }
-TITLE = BLOB.services[0].title
 ROLE = "the role 'Storage Blob Data Contributor' has all that is needed"
 
 
@@ -175,16 +203,6 @@ def bare_etag(etag: str) -> str:
     return etag.strip('"')
 
 
-def described(address: str) -> str:
-    """Return the container and its account, for messages.
-
-    Args:
-        address: the container's URL, without a SAS.
-    """
-    account, _, name = address.rpartition("/")
-    return f"container {unquote(name)!r} of {account}"
-
-
 def failure(refusal: Refusal, address: str) -> StoreError:
     """Return the error for a request that was not carried out.
 
@@ -192,23 +210,13 @@ def failure(refusal: Refusal, address: str) -> StoreError:
         refusal: the response; its operation is a key of `RIGHTS`.
         address: the container's URL, without a SAS.
     """
-    where, code, operation = described(address), refusal.code, refusal.operation
-    if code == "ContainerBeingDeleted" and operation == "create the container":
-        return StoreUnavailableError(
-            f"{where} is being deleted ({refusal.status} {code}), which takes half a minute or "
-            "longer: wait until then, or name another container"
-        )
-    if code in {"ContainerNotFound", "ContainerBeingDeleted"}:
-        return StoreNotReadyError(
-            f"{where} does not exist ({refusal.status} {code}): create it with store.create(), "
-            "create_container=True or create = true in a configuration"
-        )
+    right = RIGHTS[refusal.operation]
     forbidden = {
         **FORBIDDEN,
-        "AuthorizationPermissionMismatch": f"the credential lacks {RIGHTS[operation]}; {ROLE}",
+        "AuthorizationPermissionMismatch": f"the credential lacks {right}; {ROLE}",
         "UnauthorizedBlobOverwrite": f"the credential lacks {RIGHTS['write']}; {ROLE}",
     }
-    return errors.failure(refusal, where, TITLE, forbidden)
+    return errors.failure(refusal, address, SERVICE, forbidden)
 
 
 OF_OTHER_SERVICE = "the SAS is not for blobs and containers; make one for the container"
@@ -257,8 +265,8 @@ def official_fault(fields: Fields, *, is_checkpoint: bool) -> str | None:
     for key in ("offset", "sequencenumber") if is_checkpoint else ("ownerid",):
         if key in fields:
             continue
-        if spelled := next((name for name in fields if name.lower() == key), None):
-            return f"the key {spelled} is not in lower case"
+        if name := next((name for name in fields if name.lower() == key), None):
+            return f"the key {name} is not in lower case"
         if key != "offset":
             return f"there is no {key}"
     number = fields.get("sequencenumber") or ""

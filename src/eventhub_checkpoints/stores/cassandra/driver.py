@@ -17,7 +17,12 @@ from cassandra import (
 from cassandra.auth import PlainTextAuthProvider
 
 from eventhub_checkpoints._shared.secrets import quoted
-from eventhub_checkpoints._shared.settings import nearest_first, require, require_seconds
+from eventhub_checkpoints._shared.settings import (
+    nearest_first,
+    require,
+    require_seconds,
+    require_text,
+)
 from eventhub_checkpoints.errors import ConfigurationError, MissingDriverError
 from eventhub_checkpoints.stores.cassandra.url import contact_point
 
@@ -105,6 +110,10 @@ class Login:
         is_several = isinstance(contact_points, Sequence) and not isinstance(contact_points, bytes)
         require("contact_points", contact_points, is_several, "hosts, such as ['host:9042']")
         require_seconds("connect_timeout", connect_timeout)
+        if datacenter is not None:
+            require_text("datacenter", datacenter, "the name of a datacenter of the cluster")
+        is_context = ssl_context is None or isinstance(ssl_context, SSLContext)
+        require("ssl_context", ssl_context, is_context, "an SSLContext")
         if (username is None) != (password is None):
             raise ConfigurationError("username and password must be passed together")
         points = tuple(contact_point(each, port) for each in contact_points)

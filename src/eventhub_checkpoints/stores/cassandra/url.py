@@ -6,7 +6,7 @@ from typing import Any, Self
 from urllib.parse import parse_qsl, unquote
 
 from eventhub_checkpoints._shared.secrets import holds_secret, quoted
-from eventhub_checkpoints._shared.settings import LONGEST_OPTION, nearest_first
+from eventhub_checkpoints._shared.settings import LONGEST_OPTION, nearest_first, require_text
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.stores.backends import CASSANDRA
 from eventhub_checkpoints.stores.suggestions import did_you_mean
@@ -40,6 +40,7 @@ class Address:
         Raises:
             ConfigurationError: it is not such a URL; user and password are not repeated.
         """
+        require_text("the store URL", url, EXPECTED)
         scheme, slashes, rest = url.partition("://")
         if not slashes or scheme.lower() not in CASSANDRA.schemes:
             hint = did_you_mean(url, CASSANDRA.schemes)

@@ -5,6 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from eventhub_checkpoints._shared._sync.compat import uninterrupted
+from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.records import Checkpoint, Scope
 from eventhub_checkpoints.stores.blob._sync.store import BlobCheckpointStore
 from eventhub_checkpoints.stores.legacy import leases
@@ -79,9 +80,17 @@ def read_lease_blobs(
 
 
 def _opened(container: "str | ContainerClient", credential: Any) -> "_Container":
-    if isinstance(container, str):
-        return _Container.from_url(container, credential=credential)
-    return _Container(container_client=container)
+    if not isinstance(container, str):
+        return _Container(container_client=container)
+    opened = _Container.from_url(container, credential=credential)
+    if opened.prefix:
+        opened.close()
+        raise ConfigurationError(
+            f"prefix={opened.prefix} in the container's URL is one of this package's names; leave "
+            "it out, and pass the prefix that the old program had as prefix= (ehcp migrate: "
+            "--container and --prefix)"
+        )
+    return opened
 
 
 class _Container(BlobCheckpointStore):
@@ -97,18 +106,18 @@ class _Container(BlobCheckpointStore):
         return checkpoints
 
     def _leases(self, prefixes: Sequence[str]) -> list[leases.Lease]:
-        found: list[leases.Lease] = []
+        stored: list[leases.Lease] = []
         for prefix in prefixes:
             blobs, _ = self._requests.list_blobs(prefix)
             ids = [blob.name.removeprefix(prefix) for blob in blobs]
             ids = [id_ for id_ in ids if leases.PARTITION_ID.fullmatch(id_)]
             read = partial(self._text, longest=leases.LONGEST_LEASE)
             bodies = self._ask_each(read, [f"{prefix}{id_}" for id_ in ids])
-            found += [
+            stored += [
                 leases.Lease(f"blob {prefix + id_!r}", id_, body)
                 for id_, body in zip(ids, bodies, strict=True)
             ]
-        return found
+        return stored
 
     def read(self, scope: Scope) -> list[Checkpoint]:
         """Return the checkpoints of iothub-react in the container."""

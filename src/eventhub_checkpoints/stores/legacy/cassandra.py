@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from eventhub_checkpoints._shared.settings import require, require_text
 from eventhub_checkpoints.errors import StoreNotReadyError
 from eventhub_checkpoints.records import Checkpoint, Scope
 from eventhub_checkpoints.stores._sync.hooks import log
@@ -37,6 +38,8 @@ def read_iothub_react_table(session: Session, keyspace: str, scope: Scope) -> li
         StoreAccessError: the role has no permission to read the table.
         StoreNotReadyError: the keyspace or the table does not exist.
     """
+    require("session", session, hasattr(session, "execute"), "a Session of cassandra-driver")
+    require_text("keyspace", keyspace, "the name of a keyspace")
     name = keyspace_of(keyspace)
     rows = [
         StoredOffset(

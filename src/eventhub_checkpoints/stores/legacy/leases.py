@@ -98,7 +98,7 @@ def checkpoints_of(
         scope: the scope of the checkpoints.
         report: called with a sentence for each lease that cannot be read.
     """
-    found: dict[int, Checkpoint] = {}
+    checkpoints: dict[int, Checkpoint] = {}
     for where, partition_id, body in leases:
         try:
             offset, number = position_of(parse_json(body or ""))
@@ -106,8 +106,10 @@ def checkpoints_of(
             report(f"{where} was left out: it holds no position")
             continue
         if not is_of_a_new_lease(offset, number):
-            found.setdefault(int(partition_id), Checkpoint(scope, partition_id, offset, number))
-    return [found[number] for number in sorted(found)]
+            checkpoints.setdefault(
+                int(partition_id), Checkpoint(scope, partition_id, offset, number)
+            )
+    return [checkpoints[number] for number in sorted(checkpoints)]
 
 
 def position_of(lease: Any) -> tuple[str, int | None]:

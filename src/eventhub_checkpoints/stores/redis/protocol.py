@@ -24,6 +24,12 @@ COMMANDS = "+evalsha +eval +time +hget +hset +hgetall +info +client|setname"
 """Commands that a consumer needs."""
 OPERATOR_COMMANDS = "+scan +hlen +hdel +del"
 """Additional commands for listing and deleting groups."""
+AUDIENCE = "https://redis.azure.com"
+"""Of tokens for Redis in Azure. No other is documented for the other clouds.
+
+Source: Azure Managed Redis, "Use Microsoft Entra ID for cache authentication";
+Microsoft.Azure.StackExchangeRedis, `AzureCacheOptions.Scope`, which has one default for all clouds.
+"""
 EVICTS = "allkeys-"
 """Policies that may evict keys without a TTL; the store's never have one. The `volatile-` policies
 and `noeviction` do not evict them.
@@ -165,7 +171,7 @@ def failure(code: str, message: str, what: str, namespace: str) -> StoreError:
         return StoreNotReadyError(
             f"{what}: the server has no database of this number ({message}): it has as many as its "
             "setting databases says, by default 0 to 15, and a cluster has only 0; put another "
-            "number behind the host, as in redis://HOST/0"
+            "number after the host, as in redis://HOST/0"
         )
     if code in REFUSALS:
         return StoreAccessError(f"{what}: {REFUSALS[code]} ({message})")

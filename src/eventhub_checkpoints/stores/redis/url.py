@@ -4,7 +4,6 @@ import base64
 import inspect
 import re
 from collections.abc import Container
-from pathlib import Path
 from typing import Any, NamedTuple, Self
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
 
@@ -12,10 +11,12 @@ from redis.exceptions import RedisError
 
 from eventhub_checkpoints._shared.error_messages import message_of
 from eventhub_checkpoints._shared.foreign_json import parse_json
+from eventhub_checkpoints._shared.paths import exists
 from eventhub_checkpoints._shared.secrets import holds_secret, quoted
 from eventhub_checkpoints._shared.settings import LONGEST_OPTION, nearest_first
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.stores.backends import REDIS
+from eventhub_checkpoints.stores.connections import given_once
 from eventhub_checkpoints.stores.suggestions import did_you_mean
 
 DEFAULT_NAMESPACE = "eventhub-checkpoints"
@@ -27,15 +28,19 @@ class RedisUrl(NamedTuple):
     """A redis-py URL, separated from the store's own options.
 
     Attributes:
-        driver_url: for redis-py: without `namespace`.
+        driver_url: for redis-py: without `namespace` and `audience`.
         username: of the URL, or `""`.
         namespace: of the URL's query, or None.
+        audience: of the URL's query, or None.
+        host: the server, without its port.
         address: scheme, server and database, without any secret; for messages.
     """
 
     driver_url: str
     username: str
     namespace: str | None
+    audience: str | None
+    host: str
     address: str
 
     @classmethod
@@ -58,22 +63,24 @@ class RedisUrl(NamedTuple):
             database = parts.path.strip("/")
         except ValueError:
             raise wrong_url(url) from None  # its message repeats the URL
-        is_place = host and not parts.fragment and (not database or database.isdecimal())
-        if parts.scheme not in REDIS.schemes or not is_place:
+        names_database = host and not parts.fragment and (not database or database.isdecimal())
+        if parts.scheme not in REDIS.schemes or not names_database:
             raise wrong_url(url)
         if not all(key.isidentifier() and len(key) <= LONGEST_OPTION for key, _ in query):
             raise wrong_url(url)  # part of a password that contains an unquoted ?
         if holds_secret(host):
             raise wrong_url(url)
-        namespaces = [value for key, value in query if key == "namespace" and value]
-        rest = urlencode([pair for pair in query if pair[0] != "namespace"])
+        own = {key: value for key, value in query if key in OUR_OWN and value}
+        rest = urlencode([pair for pair in query if pair[0] not in OUR_OWN])
         server = f"[{host}]" if ":" in host else host
         # The driver uses the first one, in preference to the path.
         path = next((f"/{value}" for key, value in query if key == "db" and value), parts.path)
         return cls(
             urlunsplit(parts._replace(query=rest)),
             unquote(parts.username or ""),
-            namespaces[-1] if namespaces else None,
+            own.get("namespace"),
+            own.get("audience"),
+            host,
             f"{parts.scheme}://{server}{f':{port}' if port else ''}{path}",
         )
 
@@ -116,11 +123,8 @@ def checked_namespace(namespace: str | None, of_url: str | None = None) -> str:
     Raises:
         ConfigurationError: it cannot be part of a key, or the two differ.
     """
-    if namespace is not None and of_url is not None and namespace != of_url:
-        raise ConfigurationError(
-            f"namespace is {quoted(namespace)}, but the URL says {quoted(of_url)}; pass one of them"
-        )
-    chosen = next((name for name in (namespace, of_url) if name is not None), DEFAULT_NAMESPACE)
+    named = given_once("namespace", namespace, of_url)
+    chosen = DEFAULT_NAMESPACE if named is None else named
     if (
         not isinstance(chosen, str)
         or not chosen.isprintable()
@@ -156,7 +160,7 @@ def object_id(token: str) -> str:
     return user if isinstance(user, str) else ""
 
 
-OUR_OWN = "namespace"
+OUR_OWN = ("namespace", "audience")
 STRINGS = {
     *("client_name", "lib_name", "lib_version", "username", "password"),
     *("decode_responses", "encoding", "encoding_errors"),
@@ -185,14 +189,14 @@ def check_options(url: str, parsed: Container[str], pool: Any) -> None:
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
     kinds = {*type(pool).__mro__, *pool.connection_class.__mro__} - {object}
     taken = {name for kind in kinds for name in inspect.signature(kind.__init__).parameters}
-    known = sorted({name for name in taken if name in parsed or name in STRINGS} | {OUR_OWN})
+    known = sorted({name for name in taken if name in parsed or name in STRINGS} | {*OUR_OWN})
     for name, value in options.items():
         if parts.scheme == "redis" and name in STRINGS and name.startswith("ssl_"):
             raise ValueError(f"{name} needs TLS; use a URL that begins with rediss://")
         if name not in known:
             names = ", ".join(nearest_first(name, known))
             raise ValueError(f"{name} is not an option; expected one of {names}")
-        if name in FILES and not Path(value).exists():
+        if name in FILES and not exists(value):
             raise ValueError(f"{name} is {quoted(value)}, and this path does not exist")
     try:
         pool.connection_class(**pool.connection_kwargs)  # does not connect yet

@@ -15,7 +15,6 @@ from eventhub_checkpoints._shared.deadline import finite_seconds_left
 from eventhub_checkpoints._shared.secrets import masked
 from eventhub_checkpoints.errors import CheckpointStoreError
 from eventhub_checkpoints.stores.backends import SQL, Service
-from eventhub_checkpoints.stores.connections import POSTGRES_TOKENS
 from eventhub_checkpoints.stores.sql.statements import insert_checkpoint, insert_ownership
 from eventhub_checkpoints.stores.sql.tables import KEY, Tables
 
@@ -39,7 +38,6 @@ class Dialect(ABC):
         drivers: by variant, `sync` or `async`; the first is the default if a URL names none.
         is_server: whether it is more than a file.
         has_schemas: whether tables can be in a schema.
-        token_scope: scope of the tokens that are used as passwords.
         pool_size: connections of one store.
         connect_args: arguments of the driver's connect function.
         skips_rollback: whether a connection may return to the pool without a rollback, because
@@ -73,7 +71,6 @@ class Dialect(ABC):
     drivers: ClassVar[Mapping[str, Sequence[str]]]
     is_server: ClassVar[bool] = True
     has_schemas: ClassVar[bool] = False
-    token_scope: ClassVar[str] = POSTGRES_TOKENS
     pool_size: ClassVar[int] = 4
     connect_args: ClassVar[Mapping[str, Any]] = {}
     skips_rollback: ClassVar[bool] = True

@@ -9,6 +9,7 @@ from weakref import WeakSet
 from sqlalchemy.engine import URL
 
 from eventhub_checkpoints._shared.error_messages import unmasked_message
+from eventhub_checkpoints._shared.paths import exists, is_folder
 from eventhub_checkpoints.errors import (
     CheckpointStoreError,
     ConfigurationError,
@@ -123,7 +124,7 @@ class Sqlite(Dialect):
     def require_database(self, url: URL, shown: str) -> None:
         file = Path(str(url.database))
         # If the folder is missing too, SQLite creates nothing, and reports that.
-        if "uri" not in url.query and file.parent.is_dir() and not file.exists():
+        if "uri" not in url.query and is_folder(file.parent) and not exists(file):
             raise StoreNotReadyError(f"{shown}: {NO_FILE}")
 
     def prepare_connection(self, connection: Any, record: Any) -> None:

@@ -12,6 +12,7 @@ from sqlalchemy import TextClause, bindparam, text
 
 from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
 from eventhub_checkpoints.stores import record_format
+from eventhub_checkpoints.stores.history_entries import ENTRY_INTERVAL
 from eventhub_checkpoints.stores.hook_results import HistoryEntry, Listing, Seen
 from eventhub_checkpoints.stores.sql.tables import KEY, KEY_COLUMNS, NAMES, Tables
 
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 IN_SCOPE = " AND ".join(f"{name} = :{name}" for name in NAMES)
 THIS_ROW = f"{IN_SCOPE} AND partition_id = :partition_id"
 KEY_VALUES = ", ".join(f":{name}" for name in KEY_COLUMNS)
-ENTRY_INTERVAL = 60.0
-"""Seconds between two entries of a partition in the history; rewinds always have theirs."""
 Write = tuple[TextClause, ...]
 """Statements of one conditional write: executed in turn until one writes a row."""
 

@@ -12,6 +12,7 @@ from eventhub_checkpoints._shared.secrets import holds_secret, quoted
 from eventhub_checkpoints._shared.settings import LONGEST_OPTION, nearest_first
 from eventhub_checkpoints.errors import ConfigurationError, MissingDriverError
 from eventhub_checkpoints.stores.backends import SQL
+from eventhub_checkpoints.stores.connections import given_once
 from eventhub_checkpoints.stores.sql.dialect import Dialect
 from eventhub_checkpoints.stores.sql.mysql import Mysql
 from eventhub_checkpoints.stores.sql.postgresql import Postgresql
@@ -25,7 +26,7 @@ DIALECTS: dict[str, Dialect] = {
     for scheme in dialect.service.schemes
 }
 """By the name that SQLAlchemy has for them."""
-OURS = ("namespace", "schema")
+OURS = ("namespace", "schema", "audience")
 NAMESPACE = "eventhub_checkpoints"
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,47}")
 """Short enough that PostgreSQL truncates no table name (63 bytes)."""
@@ -153,17 +154,22 @@ def tables_of(url: URL, dialect: Dialect, namespace: str | None, schema: str | N
 
 def chosen_name(url: URL, name: str, argument: str | None) -> str | None:
     """Return a name from its argument or the URL's query; None if it is in neither."""
-    written = url.query.get(name)
-    if argument is not None and written is not None and argument != written:
-        raise ConfigurationError(
-            f"{name} is {quoted(argument)}, and {quoted(written)} in the URL; give it once"
-        )
-    value = argument if argument is not None else written
+    value = given_once(name, argument, url.query.get(name))
     if value is not None and not (isinstance(value, str) and NAME.fullmatch(value)):
         raise ConfigurationError(
             f"{name} is {quoted(value)}; expected letters, digits and _, at most 48, no digit first"
         )
     return value
+
+
+def host_of(url: URL) -> str:
+    """Return the first server of a URL, with its port; `""` if it is a socket or a file.
+
+    libpq accepts several: as options `host`, or as one with commas.
+    """
+    listed = url.query.get("host", "")
+    first = url.host or (listed if isinstance(listed, str) else listed[0])
+    return first.partition(",")[0]
 
 
 def shown(url: URL, tables: Tables) -> str:

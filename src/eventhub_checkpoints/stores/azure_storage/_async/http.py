@@ -2,7 +2,6 @@
 
 import ssl
 from inspect import isawaitable
-from pathlib import Path
 from typing import Any
 
 from aiohttp import (
@@ -17,6 +16,7 @@ from azure.core.exceptions import ServiceRequestError, ServiceResponseError
 from yarl import URL
 
 from eventhub_checkpoints._shared.deadline import bound
+from eventhub_checkpoints._shared.paths import is_folder
 from eventhub_checkpoints.stores.azure_storage.connection_options import (
     CONNECT_SECONDS,
     ConnectionOptions,
@@ -93,7 +93,7 @@ def trusted_files(authority: str | bool) -> dict[str, Any]:
     """Return the file or directory of trusted certificates, as the ssl module takes it."""
     if not isinstance(authority, str):
         return {}
-    return {"capath" if Path(authority).is_dir() else "cafile": authority}
+    return {"capath" if is_folder(authority) else "cafile": authority}
 
 
 def check_credential(credential: object) -> None:

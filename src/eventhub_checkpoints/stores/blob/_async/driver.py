@@ -16,6 +16,7 @@ from azure.storage.blob import BlobProperties
 from azure.storage.blob import ContainerClient as SyncContainerClient
 from azure.storage.blob.aio import BlobClient, BlobServiceClient, ContainerClient
 
+from eventhub_checkpoints._shared.callables import require_call
 from eventhub_checkpoints._shared.deadline import bound
 from eventhub_checkpoints.stores.azure_storage.connection_options import CONNECT_SECONDS
 from eventhub_checkpoints.stores.azure_storage.errors import refusal_of
@@ -177,6 +178,9 @@ def connecting(
     arguments = version_arguments(api_version, arguments)
     if isinstance(connect, options.ContainerLogin):
         connect = partial(connect.client, ContainerClient)
+    else:
+        named = {"transport": None, **arguments}
+        require_call("connect", "the keywords of a client", connect, **named)
     make = partial(connect, **arguments)
     return DriverTransport(
         lambda: make(**pooled(size, arguments)), arguments.get("raw_response_hook")

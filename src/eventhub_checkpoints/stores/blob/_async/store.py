@@ -1,27 +1,23 @@
 """Checkpoint store in Azure Blob Storage, byte-compatible with the official SDKs."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from azure.core.credentials import AzureNamedKeyCredential
-
-from eventhub_checkpoints._shared._async.compat import for_each
-from eventhub_checkpoints.errors import CheckpointStoreError
+from eventhub_checkpoints._shared.settings import require_flag, require_text
 from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
-from eventhub_checkpoints.stores._async.base import FullCheckpointStore
 from eventhub_checkpoints.stores._async.engine import PROBE, PROBE_PARTITION
 from eventhub_checkpoints.stores._async.hooks import log
-from eventhub_checkpoints.stores.azure_storage import account, errors
+from eventhub_checkpoints.stores.azure_storage import account
 from eventhub_checkpoints.stores.azure_storage._async.http import HttpConnections, check_credential
+from eventhub_checkpoints.stores.azure_storage._async.store import StorageAccountStore
 from eventhub_checkpoints.stores.azure_storage.connection_options import ConnectionOptions
+from eventhub_checkpoints.stores.azure_storage.name_case import checked_name_case
 from eventhub_checkpoints.stores.blob import options, protocol
 from eventhub_checkpoints.stores.blob._async.requests import BlobRequests
 from eventhub_checkpoints.stores.blob._async.rest import RestTransport
-from eventhub_checkpoints.stores.blob.options import SERVICE
-from eventhub_checkpoints.stores.blob.protocol import Kind, Row, Verdict
+from eventhub_checkpoints.stores.blob.protocol import SERVICE, BlobNames, Kind, Row, Verdict
 from eventhub_checkpoints.stores.blob.rest import Blob, Container
-from eventhub_checkpoints.stores.connections import default_credential
 from eventhub_checkpoints.stores.hook_results import (
     FORCE,
     Conflict,
@@ -44,6 +40,8 @@ __all__ = ["BlobCheckpointStore"]
 T = TypeVar("T")
 Item = TypeVar("Item")
 
+MOST_PREFIXES = 100
+"""Names at the top of a container that are looked into for prefixes of other stores."""
 OTHERS_POOL = 10
 """Connections in the pool of a client that the caller created.
 
@@ -51,7 +49,7 @@ Source: requests, `DEFAULT_POOLSIZE`.
 """
 
 
-class BlobCheckpointStore(FullCheckpointStore):
+class BlobCheckpointStore(StorageAccountStore):
     """Stores ownerships and checkpoints as metadata of empty blobs in one container.
 
     Takes the arguments of azure-eventhub-checkpointstoreblob, and reads and writes its blobs.
@@ -70,6 +68,8 @@ class BlobCheckpointStore(FullCheckpointStore):
         create_container: create the container before the first use if it does not exist.
         name_case: `"lower"` as .NET, Python and JavaScript write names, or `"as-typed"` to share
             a group with Java, Go or Rust.
+        prefix: a name, or several with `/` between, before the names of all blobs, so that teams
+            can share a container. Official SDKs and KEDA do not see a group with a prefix.
         lean: send requests without azure-storage-blob where that is possible; False: never. The
             driver is used for `container_client` and `connect`, while azure-core's tracing is
             switched on, and if an argument below is for the driver's client, except
@@ -80,7 +80,8 @@ class BlobCheckpointStore(FullCheckpointStore):
         ConfigurationError: a setting or the container's name is invalid.
     """
 
-    makes_own_etags = True
+    _service = SERVICE
+    _requests: BlobRequests
 
     def __init__(
         self,
@@ -94,19 +95,26 @@ class BlobCheckpointStore(FullCheckpointStore):
         connect: "Callable[..., ContainerClient] | None" = None,
         create_container: bool = False,
         name_case: str = "lower",
+        prefix: str | None = None,
         lean: bool = True,
         **kwargs: Any,
     ) -> None:
         settings, arguments = options.separated(kwargs)
         options.check_client(connect, container_client)
+        require_flag("create_container", create_container)
+        require_flag("lean", lean)
+        require_text("api_version", api_version, "a version such as '2019-07-07'")
+        if secondary_hostname is not None:
+            require_text("secondary_hostname", secondary_hostname, "the name of a host")
         if container_client is not None:
             limit = settings.get("max_concurrency", OTHERS_POOL)
             settings["max_concurrency"] = min(limit, OTHERS_POOL)
         super().__init__(**settings)
-        self.name_case = protocol.checked_name_case(name_case)
+        self.name_case = checked_name_case(name_case)
+        self.prefix = protocol.checked_prefix(prefix)
+        self._names = protocol.BlobNames(self.name_case, self.prefix and f"{self.prefix}/")
         self.creates = create_container
         self._ready_client = container_client
-        self._owned: list[Any] = []
         if container_client is not None:
             self._requests = BlobRequests(None, self._driver)
             return
@@ -117,7 +125,7 @@ class BlobCheckpointStore(FullCheckpointStore):
         self._connect = connect or options.ContainerLogin(
             account.checked_account(blob_account_url, SERVICE),
             options.checked_container(container_name),
-            credential,
+            account.with_account_name(blob_account_url, credential, SERVICE),
         )
         self._requests = BlobRequests(self._without_driver() if lean else None, self._driver)
 
@@ -158,17 +166,24 @@ class BlobCheckpointStore(FullCheckpointStore):
         return cls(url, container_name, own if credential is None else credential, **kwargs)
 
     @classmethod
-    def from_container_url(cls, container_url: str, credential: Any = None, **kwargs: Any) -> Self:
-        """Open the container of a URL, whose query may be a SAS; a credential replaces the SAS."""
-        address = options.container_url(container_url)
+    def from_container_url(
+        cls, container_url: str, credential: Any = None, *, prefix: str | None = None, **kwargs: Any
+    ) -> Self:
+        """Open the container of a URL, whose query may be a SAS; a credential replaces the SAS.
+
+        The query may also contain `prefix`.
+        """
+        address, prefix = options.container_url(container_url, prefix)
         account_url = address.account_url
         if address.sas and credential is None:
             account_url = f"{account_url}?{address.sas}"
-        return cls(account_url, address.name, credential, **kwargs)
+        return cls(account_url, address.name, credential, prefix=prefix, **kwargs)
 
     @classmethod
-    def from_url(cls, url: str, *, credential: Any = None, **kwargs: Any) -> Self:
-        """Open a container by URL, with the first credential found.
+    def from_url(
+        cls, url: str, *, credential: Any = None, prefix: str | None = None, **kwargs: Any
+    ) -> Self:
+        """Open a container by URL, whose query may contain `prefix`, with the first credential.
 
         In this order: the argument, the URL's SAS, the published key for an emulator's address,
         `AZURE_STORAGE_CONNECTION_STRING` if it is for the same account, and the default credential
@@ -177,45 +192,19 @@ class BlobCheckpointStore(FullCheckpointStore):
         Raises:
             ConfigurationError: it is not a container's URL, or there is no credential.
         """
-        address = options.container_url(url)
-        if credential is not None or address.sas:
-            return cls.from_container_url(url, credential, **kwargs)
-        if address.is_emulator:
-            key = AzureNamedKeyCredential(account.EMULATOR_ACCOUNT, account.EMULATOR_KEY)
-            return cls.from_container_url(url, key, **kwargs)
-        if text := account.connection_string_for(address, SERVICE):
-            return cls.from_connection_string(text, address.name, **kwargs)
-        otherwise = (
-            f"no credential for {address.account_url}: pass credential=, put a SAS into the URL, "
-            f"set {account.CONNECTION_STRING} for that account, or install azure-identity"
-        )
-        opened = default_credential("azure.identity.aio", otherwise)
-        store = cls.from_container_url(url, opened, **kwargs)
-        store._owned.append(opened)
+        address, kwargs["prefix"] = options.container_url(url, prefix)
+        login = account.login_to(address, credential, SERVICE, "azure.identity.aio")
+        store = cls(login.account_url, address.name, login.credential, **kwargs)
+        store._owned = login.opened
         return store
 
     def __repr__(self) -> str:
-        return f"BlobCheckpointStore({self._requests.address})"
+        prefix = f", prefix={self.prefix!r}" if self.prefix else ""
+        return f"BlobCheckpointStore({self._requests.address}{prefix})"
 
     async def open(self) -> None:
         if self.creates:
             await self._requests.create_container()
-
-    async def close(self) -> None:
-        """Close what this store opened: its connections, and a default credential."""
-        await super().close()
-        await self._requests.close()
-        for opened in self._owned:
-            await opened.close()
-
-    def drop_connections(self) -> None:
-        self._requests.reset()
-
-    def identity(self, scope: Scope) -> Scope:
-        return scope.folded if self.name_case == "lower" else scope
-
-    def map_error(self, error: Exception) -> CheckpointStoreError:
-        return errors.mapped(error, protocol.described(self._requests.address))
 
     async def read_ownerships(self, scope: Scope) -> Listing[Ownership]:
         return await self._read_all(scope, "ownership", protocol.ownership_row)
@@ -265,50 +254,64 @@ class BlobCheckpointStore(FullCheckpointStore):
         return Conflict(protocol.checkpoint_row(checkpoint.scope, checkpoint.partition_id, blob))
 
     def _name(self, scope: Scope, kind: Kind, partition_id: str) -> str:
-        return protocol.blob_name(scope, kind, partition_id, self.name_case)
+        return protocol.blob_name(self._names, scope, kind, partition_id)
 
     async def _read_all(
         self,
         scope: Scope,
         kind: Kind,
         read: Callable[[Scope, str, Blob], Row],
-        name_case: protocol.NameCase | None = None,
+        names: BlobNames | None = None,
     ) -> Listing[Row]:
-        start = protocol.prefix(scope, kind, name_case or self.name_case)
+        start = (names or self._names).start(scope, kind)
         blobs, server_now = await self._requests.list_blobs(start)
         return protocol.listing(blobs, start, server_now, partial(read, scope))
 
     async def read_spellings(self, scope: Scope) -> Sequence[ScopeRows]:
-        prefixes = [""]
+        top = await self._requests.list_below("")
+        # A container may hold much that is not ours: then only the likely places are looked into.
+        others = top if len(top) <= MOST_PREFIXES else []
+        prefixes = [*dict.fromkeys(["", self._names.prefix, *others])]
+        spellings = await self._ask_each(partial(self._spellings_below, scope), prefixes)
+        return [rows for of_prefix in spellings for rows in of_prefix]
+
+    async def _spellings_below(self, scope: Scope, prefix: str) -> list[ScopeRows]:
+        levels = [prefix]
         for depth in range(1, len(scope) + 1):
-            below = await self._ask_each(self._requests.list_below, prefixes)
+            below = await self._ask_each(self._requests.list_below, levels)
             group = "/".join(scope.folded[:depth]) + "/"
-            prefixes = [name for names in below for name in names if name.lower() == group]
-        own = self.identity(scope)
-        found: list[ScopeRows] = []
-        for prefix in prefixes:
-            spelled = protocol.scope_of(prefix)
-            if spelled is None or spelled == own:
+            levels = [
+                name
+                for names in below
+                for name in names
+                if name.removeprefix(prefix).lower() == group
+            ]
+        names, own = BlobNames("as-typed", prefix), self.identity(scope)
+        spellings: list[ScopeRows] = []
+        for level in levels:
+            stored = names.scope_of(level)
+            if stored is None or (prefix == self._names.prefix and stored == own):
                 continue
             rows = ScopeRows(
-                spelled,
-                await self._read_all(spelled, "ownership", protocol.ownership_row, "as-typed"),
-                await self._read_all(spelled, "checkpoint", protocol.checkpoint_row, "as-typed"),
+                stored,
+                await self._read_all(stored, "ownership", protocol.ownership_row, names),
+                await self._read_all(stored, "checkpoint", protocol.checkpoint_row, names),
+                prefix.removesuffix("/"),
             )
             if rows.ownerships.rows or rows.checkpoints.rows:
-                found.append(rows)
-        return found
+                spellings.append(rows)
+        return spellings
 
     async def read_settings(self) -> Mapping[str, bool | None]:
         from eventhub_checkpoints.stores.blob._async import driver
 
-        probe = protocol.blob_name(PROBE, "checkpoint", PROBE_PARTITION, self.name_case)
+        probe = self._name(PROBE, "checkpoint", PROBE_PARTITION)
         if self._ready_client is not None:
             return await driver.settings_of(self._ready_client, None, probe)
         return await driver.read_settings(self._connect, self._arguments, probe)
 
     async def read_scopes(self) -> Sequence[Scope]:
-        levels = [""]
+        levels = [self._names.prefix]
         for _ in Scope._fields:
             below = await self._ask_each(self._requests.list_below, levels)
             levels = [name for names in below for name in names]
@@ -316,7 +319,7 @@ class BlobCheckpointStore(FullCheckpointStore):
         scopes = [
             scope
             for level in levels
-            if (scope := protocol.scope_of(level)) and scope == self.identity(scope)
+            if (scope := self._names.scope_of(level)) and scope == self.identity(scope)
         ]
         held = await self._ask_each(self._holds_rows, scopes)
         return [scope for scope, is_held in zip(scopes, held, strict=True) if is_held]
@@ -327,7 +330,7 @@ class BlobCheckpointStore(FullCheckpointStore):
             if partition_id is None:
                 names += await self._row_names(scope, kind)
             else:
-                names.append(protocol.blob_name(scope, kind, partition_id, self.name_case))
+                names.append(self._name(scope, kind, partition_id))
         return sum(await self._ask_each(self._requests.delete, names))
 
     async def _holds_rows(self, scope: Scope) -> bool:
@@ -335,26 +338,10 @@ class BlobCheckpointStore(FullCheckpointStore):
         return bool(owned or await self._row_names(scope, "checkpoint"))
 
     async def _row_names(self, scope: Scope, kind: Kind) -> list[str]:
-        start = protocol.prefix(scope, kind, self.name_case)
+        start = self._names.start(scope, kind)
         blobs, _ = await self._requests.list_blobs(start)
         return [
             str(blob.name)
             for blob in blobs
             if is_row(str(blob.name)[len(start) :], blob.metadata or {})
         ]
-
-    async def _ask_each(
-        self, function: Callable[[Item], Awaitable[T]], items: Sequence[Item]
-    ) -> list[T]:
-        async def attempted(item: Item) -> T | Exception:
-            # Raised inside the task group, it would become an ExceptionGroup, which is not mapped.
-            try:
-                return await function(item)
-            except Exception as error:
-                return error
-
-        answers = await for_each(attempted, items, self.settings.max_concurrency)
-        for answer in answers:
-            if isinstance(answer, Exception):
-                raise answer
-        return [answer for answer in answers if not isinstance(answer, Exception)]

@@ -10,7 +10,6 @@ from eventhub_checkpoints.stores.blob import protocol
 from eventhub_checkpoints.stores.blob._sync.rest import RestTransport
 from eventhub_checkpoints.stores.blob.protocol import Verdict
 from eventhub_checkpoints.stores.blob.rest import Blob, Page
-from eventhub_checkpoints.stores.connections import shows_secret
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,9 +54,7 @@ class BlobRequests:
 
     def failure(self, refusal: Refusal) -> StoreError:
         """Return the error for a request that was not carried out."""
-        error, cause = protocol.failure(refusal, self.address), refusal.cause
-        error.__cause__ = None if shows_secret(cause) else cause
-        return error
+        return protocol.failure(refusal, self.address)
 
     def create_container(self) -> None:
         """Create the container, unless it exists."""

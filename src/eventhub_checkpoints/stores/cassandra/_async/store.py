@@ -16,7 +16,7 @@ from typing import Any, Self, Unpack, cast
 from eventhub_checkpoints._shared._async.compat import for_each
 from eventhub_checkpoints._shared.arguments import with_checked_arguments
 from eventhub_checkpoints._shared.deadline import bound
-from eventhub_checkpoints._shared.settings import StoreSettings
+from eventhub_checkpoints._shared.settings import StoreSettings, require_flag
 from eventhub_checkpoints.errors import (
     CheckpointStoreError,
     ConfigurationError,
@@ -90,7 +90,8 @@ class CassandraRequests:
             await self.learn_replicas()
         elif self._process_id != os.getpid():
             raise ConfigurationError(
-                "the session belongs to the process that this one was forked from; make a new one"
+                "this process was forked from the one that opened the session; open a session in "
+                "this one"
             )
         else:
             self._session = self._login
@@ -247,13 +248,14 @@ class CassandraCheckpointStore(FullCheckpointStore):
         **settings: Unpack[StoreSettings],
     ) -> None:
         super().__init__(**settings)
+        require_flag("create_keyspace", create_keyspace)
         self.creates = create_keyspace
         self._keyspace = protocol.checked_keyspace(namespace)
-        self._replication = protocol.checked_replication(replication, datacenter)
-        self._statements = protocol.Statements(self._keyspace)
         login = Login.checked(
             contact_points, port, username, password, datacenter, ssl_context, connect_timeout
         )
+        self._replication = protocol.checked_replication(replication, datacenter)
+        self._statements = protocol.Statements(self._keyspace)
         self._requests = CassandraRequests(
             driver.way_in(login, session), self._keyspace, self._statements.applied_versions
         )

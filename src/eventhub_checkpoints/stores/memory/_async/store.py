@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Self, Unpack
 
-from eventhub_checkpoints._shared.settings import StoreSettings
+from eventhub_checkpoints._shared.settings import StoreSettings, require, require_text
 from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
 from eventhub_checkpoints.stores._async.base import FullCheckpointStore
 from eventhub_checkpoints.stores.hook_results import Conflict, Listing, Lost, Seen, Won, Written
@@ -26,6 +26,7 @@ class MemoryCheckpointStore(
 
     def __init__(self, rows: MemoryRows | None = None, **settings: Unpack[StoreSettings]) -> None:
         super().__init__(**settings)
+        require("rows", rows, rows is None or isinstance(rows, MemoryRows), "MemoryRows")
         self.rows = rows if rows is not None else MemoryRows()
 
     @classmethod
@@ -33,6 +34,7 @@ class MemoryCheckpointStore(
         cls, url: str, *, credential: object = None, **settings: Unpack[StoreSettings]
     ) -> Self:
         """Open `memory:` (private rows) or `memory:NAME` (shared within the process)."""
+        require_text("url", url, "memory: or memory:NAME")
         return cls(rows_named(url.partition(":")[2]), **settings)
 
     async def read_ownerships(self, scope: Scope) -> Listing[Ownership]:

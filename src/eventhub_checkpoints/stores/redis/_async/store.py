@@ -28,7 +28,7 @@ from eventhub_checkpoints._shared.arguments import with_checked_arguments
 from eventhub_checkpoints._shared.connection_errors import why_unreached
 from eventhub_checkpoints._shared.deadline import attempt_limit
 from eventhub_checkpoints._shared.error_messages import message_of
-from eventhub_checkpoints._shared.settings import Settings, StoreSettings, kind_of
+from eventhub_checkpoints._shared.settings import Settings, StoreSettings, kind_of, require_flag
 from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
 from eventhub_checkpoints.stores import connections
 from eventhub_checkpoints.stores._async.base import FullCheckpointStore
@@ -196,7 +196,13 @@ class OwnRequests(RedisRequests):
     """Requests through a client of the store, which sends each of them once."""
 
     def __init__(
-        self, url: RedisUrl, namespace: str, credential: Any, entra: bool, settings: Settings
+        self,
+        url: RedisUrl,
+        namespace: str,
+        credential: Any,
+        entra: bool,
+        audience: str | None,
+        settings: Settings,
     ) -> None:
         if entra and credential is not None:
             raise errors.ConfigurationError(
@@ -205,7 +211,11 @@ class OwnRequests(RedisRequests):
         if url.has_password and (entra or credential is not None):
             raise errors.ConfigurationError(connections.PASSWORD_TWICE)
         self._url = url
-        self._source = connections.secret_source(credential, connections.REDIS_TOKENS)
+        audience = connections.checked_audience(
+            connections.given_once("audience", audience, url.audience), credential, entra
+        )
+        self._token_scope = connections.scope_of(audience or protocol.AUDIENCE)
+        self._source = connections.secret_source(credential, self._token_scope)
         self._entra = entra
         self._settings = settings
         self._identities: list[Any] = []
@@ -235,8 +245,10 @@ class OwnRequests(RedisRequests):
         source = self._source
         if self._entra:
             # An async credential belongs to the event loop in which it was first used.
-            self._identities = [connections.default_credential("azure.identity.aio", NO_IDENTITY)]
-            source = connections.secret_source(self._identities[0], connections.REDIS_TOKENS)
+            self._identities = [
+                connections.default_credential("azure.identity.aio", self._url.host, NO_IDENTITY)
+            ]
+            source = connections.secret_source(self._identities[0], self._token_scope)
         return Login(self._url.username, source) if source else None
 
     async def close(self) -> None:
@@ -272,6 +284,7 @@ class RedisCheckpointStore(FullCheckpointStore):
         credential: the password at each connect: a string, a callable, or a credential of
             azure-identity. The user is that of the URL, else that of the token.
         entra: use the default credential of azure-identity.
+        audience: whom the tokens are for, if not Azure's Redis.
         allow_eviction: use a server that may evict keys when its memory is full: partitions then
             lose their owners, and checkpoints start over.
         **settings: see `StoreSettings`.
@@ -289,19 +302,26 @@ class RedisCheckpointStore(FullCheckpointStore):
         namespace: str | None = None,
         credential: Any = None,
         entra: bool = False,
+        audience: str | None = None,
         allow_eviction: bool = False,
         **settings: Unpack[StoreSettings],
     ) -> None:
         super().__init__(**settings)
+        require_flag("allow_eviction", allow_eviction)
+        require_flag("entra", entra)
         self._allow_eviction = allow_eviction
         self._requests: RedisRequests
         if client is None:
             address = RedisUrl.parse(url)
             self.namespace = checked_namespace(namespace, address.namespace)
-            self._requests = OwnRequests(address, self.namespace, credential, entra, self.settings)
+            self._requests = OwnRequests(
+                address, self.namespace, credential, entra, audience, self.settings
+            )
             return
-        if url or credential is not None or entra:
-            raise errors.ConfigurationError("client is ready; leave url, credential and entra out")
+        if url or credential is not None or entra or audience is not None:
+            raise errors.ConfigurationError(
+                "client is ready; leave url, credential, entra and audience out"
+            )
         self.namespace = checked_namespace(namespace)
         ready = checked_client(client)
         self._requests = RedisRequests(lambda: ready, address_of(ready), self.namespace)
@@ -309,6 +329,8 @@ class RedisCheckpointStore(FullCheckpointStore):
     @classmethod
     def from_url(cls, url: str, *, credential: Any = None, **settings: Any) -> Self:
         """Open `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE][?namespace=NAME]`, or `rediss://`.
+
+        The query may also contain `audience`, and options of redis-py.
 
         Raises:
             ConfigurationError: it is not such a URL, or a setting is invalid.

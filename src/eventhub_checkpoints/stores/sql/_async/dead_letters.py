@@ -3,6 +3,7 @@
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from datetime import UTC, datetime
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from azure.eventhub import EventData
@@ -12,8 +13,14 @@ from eventhub_checkpoints._shared._async.client_check import ClosingContext
 from eventhub_checkpoints._shared._async.compat import uninterrupted
 from eventhub_checkpoints._shared.arguments import with_checked_arguments
 from eventhub_checkpoints._shared.pickling import OfOneProcess
-from eventhub_checkpoints._shared.settings import StoreSettings, require_seconds
-from eventhub_checkpoints.dead_letters.dead_letter import DeadLetter, StoredDeadLetter, in_order
+from eventhub_checkpoints._shared.settings import StoreSettings, require_seconds, require_text
+from eventhub_checkpoints.dead_letters.dead_letter import (
+    DeadLetter,
+    StoredDeadLetter,
+    all_stored,
+    checked_stored,
+    in_order,
+)
 from eventhub_checkpoints.errors import StoreNotReadyError
 from eventhub_checkpoints.stores.sql import url as urls
 from eventhub_checkpoints.stores.sql._async.engine import Engine
@@ -112,9 +119,11 @@ class DeadLetterTable(
         Raises:
             StoreError: it could not be stored.
         """
+        dead_letter = checked_stored(stored).dead_letter
+        require_text("hub", hub, "the name of the hub that it was sent to")
         values = {
-            "id": stored.dead_letter.id,
-            "time": stored.dead_letter.time.timestamp(),
+            "id": dead_letter.id,
+            "time": dead_letter.time.timestamp(),
             "redriven_time": time.time(),
             "redriven_to": hub,
         }
@@ -126,8 +135,8 @@ class DeadLetterTable(
         Raises:
             StoreError: they could not be deleted.
         """
-        for stored in dead_letters:
-            values = {"id": stored.dead_letter.id, "time": stored.dead_letter.time.timestamp()}
+        for dead_letter in map(attrgetter("dead_letter"), all_stored(dead_letters)):
+            values = {"id": dead_letter.id, "time": dead_letter.time.timestamp()}
             await self._request(self._store.database.write, (self._sql.delete,), values)
 
     async def close(self) -> None:

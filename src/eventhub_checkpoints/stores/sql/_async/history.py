@@ -10,14 +10,11 @@ from eventhub_checkpoints._shared.error_messages import described
 from eventhub_checkpoints.errors import StoreAccessError, StoreNotReadyError
 from eventhub_checkpoints.records import Checkpoint, Scope
 from eventhub_checkpoints.stores._async.hooks import log
-from eventhub_checkpoints.stores.hook_results import FORCE, Seen
+from eventhub_checkpoints.stores.history_entries import FULL, KEPT, EntriesDue
+from eventhub_checkpoints.stores.hook_results import Seen
 from eventhub_checkpoints.stores.sql import statements
 from eventhub_checkpoints.stores.sql._async.database import SqlDatabase
 from eventhub_checkpoints.stores.sql._async.engine import Connection
-
-FULL, KEPT = 990, 900
-"""Entries of a partition from which it is pruned, and how many remain. At most 1,000 are stored:
-the difference is room for other processes that write an entry at the same time."""
 
 
 class SqlHistory:
@@ -34,22 +31,15 @@ class SqlHistory:
     def __init__(self, database: SqlDatabase, keeps: bool) -> None:
         self._database = database
         self._keeps = keeps
-        self._written: dict[tuple[Scope, str], float] = {}
-        self._marked: set[tuple[Scope, str]] = set()
+        self._entries = EntriesDue()
 
     def mark(self, scope: Scope, partition_id: str) -> None:
         """Keep the next write of a partition like a rewind."""
-        self._marked.add((scope.folded, partition_id))
+        self._entries.mark(scope, partition_id)
 
     def is_due(self, checkpoint: Checkpoint, seen: Seen | None) -> bool:
         """Return whether this write gets an entry, as far as this process knows."""
-        if not self._keeps or checkpoint.scope.is_reserved:
-            return False
-        key = checkpoint.scope.folded, checkpoint.partition_id
-        last = self._written.get(key)
-        if seen is FORCE or key in self._marked or last is None:
-            return True
-        return time.monotonic() - last >= statements.ENTRY_INTERVAL
+        return self._keeps and self._entries.are_due(checkpoint, seen, time.monotonic())
 
     async def write(
         self, checkpoint: Checkpoint, seen: Seen | None, values: Mapping[str, Any]
@@ -66,12 +56,11 @@ class SqlHistory:
         """
         database, sql = self._database, self._database.statements
         entry = statements.entry_values(values)
-        key = checkpoint.scope.folded, checkpoint.partition_id
         try:
-            if sql.recorded_writes and key not in self._marked:
+            if sql.recorded_writes and not self._entries.is_marked(checkpoint):
                 count = await database.transact(self._write_at_once, seen, entry)
             else:
-                is_rewind = seen is FORCE or key in self._marked
+                is_rewind = self._entries.is_rewind(checkpoint, seen)
                 count = await database.transact(self._write, seen, entry, is_rewind)
         except Exception as error:
             failure = database.map_error(error)
@@ -82,8 +71,7 @@ class SqlHistory:
             self._give_up(failure)
             return is_written
         if count:
-            self._written[key] = time.monotonic()
-            self._marked.discard(key)
+            self._entries.wrote(checkpoint, time.monotonic())
         if count >= FULL:
             await self._prune(values)
         return bool(count)
@@ -183,6 +171,4 @@ class SqlHistory:
             if not isinstance(failure, StoreAccessError | StoreNotReadyError):
                 raise
             log.info("the history of %s was not deleted: %s", scope, failure)
-        for row in list(self._written):
-            if row[0] == scope.folded and partition_id in (None, row[1]):
-                self._written.pop(row, None)
+        self._entries.forget(scope, partition_id)

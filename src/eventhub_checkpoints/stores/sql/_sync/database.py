@@ -11,6 +11,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as NoConnectionError
 
 from eventhub_checkpoints._shared._sync.compat import completed
+from eventhub_checkpoints._shared.clouds import PUBLIC, cloud_of
 from eventhub_checkpoints.errors import (
     CheckpointStoreError,
     ConfigurationError,
@@ -21,7 +22,10 @@ from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.stores._sync.hooks import log
 from eventhub_checkpoints.stores.connections import (
     PASSWORD_TWICE,
+    checked_audience,
     default_credential,
+    given_once,
+    scope_of,
     secret_source,
 )
 from eventhub_checkpoints.stores.sql import statements, tables
@@ -61,6 +65,7 @@ class SqlDatabase:
         schema: str | None,
         credential: Any,
         entra: bool,
+        audience: str | None,
         pool_timeout: float,
     ) -> None:
         self._owned: list[Callable[[], Any]] = []
@@ -71,9 +76,10 @@ class SqlDatabase:
             url, self._dialect = urls.driver_url(full_url, VARIANT)
             self.tables = urls.tables_of(full_url, self._dialect, namespace, schema)
             urls.check_options(full_url.query, self._dialect, url.get_driver_name())
-            self._engine = self._made(url, credential, entra, pool_timeout)
+            audience = given_once("audience", audience, full_url.query.get("audience"))
+            self._engine = self._made(url, credential, entra, audience, pool_timeout)
         else:
-            self._engine = self._checked(url_or_engine, credential, entra)
+            self._engine = self._checked(url_or_engine, credential, entra, audience)
             url = self._engine.url.set(query={})
             self._dialect = urls.driver_url(url, VARIANT)[1]
             self.tables = urls.tables_of(url, self._dialect, namespace, schema)
@@ -84,23 +90,29 @@ class SqlDatabase:
         self.level, self.clock = self._dialect.level, self._dialect.clock
         self.statements = statements.Statements(self.tables, self._dialect)
 
-    def _made(self, url: URL, credential: Any, entra: bool, pool_timeout: float) -> Engine:
+    def _made(
+        self, url: URL, credential: Any, entra: bool, audience: str | None, pool_timeout: float
+    ) -> Engine:
         dialect = self._dialect
-        if not dialect.is_server and (entra or credential is not None):
+        if not dialect.is_server and (entra or credential is not None or audience is not None):
             raise ConfigurationError(
-                "a SQLite file takes no credential; leave credential and entra out"
+                "a SQLite file takes no credential; leave credential, entra and audience out"
             )
         if url.password is not None and (entra or credential is not None):
             raise ConfigurationError(PASSWORD_TWICE)
+        audience = checked_audience(audience, credential, entra)
+        host = urls.host_of(url)
         if entra and credential is None:
-            credential = default_credential(IDENTITY, WAYS_TO_A_TOKEN)
+            credential = default_credential(IDENTITY, host, WAYS_TO_A_TOKEN)
             self._owned.append(credential.close)
         if hasattr(credential, "get_token"):
             url = dialect.encrypted(url)
         engine = make_engine(
             url,
             dialect,
-            secret_source(credential, dialect.token_scope),
+            secret_source(
+                credential, scope_of(audience or (cloud_of(host) or PUBLIC).database_audience)
+            ),
             isolation_level=OWN_LEVEL,
             skip_autocommit_rollback=dialect.skips_rollback,
             pool_size=dialect.pool_size,
@@ -113,14 +125,16 @@ class SqlDatabase:
         return engine
 
     @staticmethod
-    def _checked(engine: Any, credential: Any, entra: bool) -> Engine:
+    def _checked(engine: Any, credential: Any, entra: bool, audience: str | None) -> Engine:
         if not isinstance(engine, Engine):
             raise ConfigurationError(
                 f"the first argument is of type {type(engine).__name__}; expected a URL, or an "
                 f"{Engine.__name__} of SQLAlchemy{did_you_mean(engine)}"
             )
-        if credential is not None or entra:
-            raise ConfigurationError("a ready engine has its own password; leave credential out")
+        if credential is not None or entra or audience is not None:
+            raise ConfigurationError(
+                "a ready engine has its own password; leave credential, entra and audience out"
+            )
         return engine
 
     @property

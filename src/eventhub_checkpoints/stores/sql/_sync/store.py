@@ -8,7 +8,7 @@ from typing import Any, Self, Unpack
 from sqlalchemy import TextClause
 
 from eventhub_checkpoints._shared.arguments import with_checked_arguments
-from eventhub_checkpoints._shared.settings import StoreSettings
+from eventhub_checkpoints._shared.settings import StoreSettings, require_flag
 from eventhub_checkpoints.errors import CheckpointStoreError, StaleCheckpointError
 from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope, fresh_etag
 from eventhub_checkpoints.stores._sync.abilities import (
@@ -49,6 +49,8 @@ class SqlCheckpointStore(WritesInTransaction, KeepsHistory, FullCheckpointStore)
         credential: the password, a callable that returns it at each connect, or a credential of
             azure-identity, whose token is the password.
         entra: use the default credential of azure-identity.
+        audience: whom the tokens are for, if not the service in the cloud that the host's domain
+            names.
         create_tables: create or migrate the tables before the first use.
         keep_history: keep earlier checkpoints, at most one a minute for each partition and those
             that a rewind replaced; see `list_history`. Has no effect where the tables of an older
@@ -69,22 +71,35 @@ class SqlCheckpointStore(WritesInTransaction, KeepsHistory, FullCheckpointStore)
         schema: str | None = None,
         credential: Any = None,
         entra: bool = False,
+        audience: str | None = None,
         create_tables: bool = False,
         keep_history: bool = True,
         **settings: Unpack[StoreSettings],
     ) -> None:
         super().__init__(**settings)
+        require_flag("create_tables", create_tables)
+        require_flag("keep_history", keep_history)
+        require_flag("entra", entra)
         self.creates = create_tables
         shorter = min(self.settings.operation_timeout, self.settings.write_timeout)
         self._database = SqlDatabase(
-            url_or_engine, namespace, schema, credential, entra, pool_timeout=shorter / 2
+            url_or_engine,
+            namespace,
+            schema,
+            credential,
+            entra,
+            audience,
+            pool_timeout=shorter / 2,
         )
         self._sql = self._database.statements
         self._history = SqlHistory(self._database, keep_history)
 
     @classmethod
     def from_url(cls, url: str, *, credential: Any = None, **settings: Any) -> Self:
-        """Open the tables of a database; the URL's query may contain `namespace` and `schema`."""
+        """Open the tables of a database.
+
+        The URL's query may contain `namespace`, `schema` and `audience`, and options of the driver.
+        """
         return cls(url, credential=credential, **settings)
 
     @property

@@ -1,0 +1,28 @@
+"""Several requests at the same time, all of which have to be carried out."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+from eventhub_checkpoints._shared._async.compat import for_each
+
+T = TypeVar("T")
+Item = TypeVar("Item")
+
+
+async def ask_each(
+    function: Callable[[Item], Awaitable[T]], items: Sequence[Item], limit: int
+) -> list[T]:
+    """Return the answer for each item; the first error is raised after all were asked."""
+
+    async def attempted(item: Item) -> T | Exception:
+        # Raised inside the task group, it would become an ExceptionGroup, which is not mapped.
+        try:
+            return await function(item)
+        except Exception as error:
+            return error
+
+    answers = await for_each(attempted, items, limit)
+    for answer in answers:
+        if isinstance(answer, Exception):
+            raise answer
+    return [answer for answer in answers if not isinstance(answer, Exception)]
