@@ -13,6 +13,7 @@ from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.sql import SqlCheckpointStore
 
 STORE = sync.MemoryCheckpointStore()
+SCOPE = sync.Scope("ns.servicebus.windows.net", "orders", "$Default")
 CALLS: list[tuple[Any, tuple[Any, ...], dict[str, Any], str]] = [
     (sync.every, (), {"event": 5}, "every has no argument event; did you mean events?"),
     (sync.every, (5,), {}, "every takes these arguments by name only: events=, seconds="),
@@ -35,6 +36,10 @@ CALLS: list[tuple[Any, tuple[Any, ...], dict[str, Any], str]] = [
     (spark.CheckpointPublisher, (), {}, "CheckpointPublisher needs store_or_url= and scope="),
     (spark.starting_positions, ("memory:",), {}, "starting_positions needs scope="),
     (spark.gap_report, (), {"hubb": 1}, "gap_report has no argument hubb; did you mean hub?"),
+    (STORE.list_ownership, (SCOPE,), {}, "one by one; call list_ownership(*scope)"),
+    (STORE.delete_partition, (SCOPE,), {}, "call delete_partition(*scope, partition_id)"),
+    (STORE.examine, (), {}, "examine needs fully_qualified_namespace= and eventhub_name= and"),
+    (STORE.examine, (*SCOPE, "0"), {}, "no more arguments than fully_qualified_namespace, event"),
 ]
 
 

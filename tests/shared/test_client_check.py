@@ -25,6 +25,7 @@ from eventhub_checkpoints.aio.cassandra import (
 )
 from eventhub_checkpoints.aio.redis import RedisCheckpointStore as AioRedisCheckpointStore
 from eventhub_checkpoints.aio.sql import SqlCheckpointStore as AioSqlCheckpointStore
+from eventhub_checkpoints.aio.table import TableCheckpointStore as AioTableCheckpointStore
 from eventhub_checkpoints.blob import BlobCheckpointStore
 from eventhub_checkpoints.cassandra import CassandraCheckpointStore
 from eventhub_checkpoints.processing._async.tracked_event import (
@@ -34,9 +35,11 @@ from eventhub_checkpoints.processing._async.tracked_event import TrackedEvent as
 from eventhub_checkpoints.processing._sync.tracked_event import TrackedBatchEvent, TrackedEvent
 from eventhub_checkpoints.redis import RedisCheckpointStore
 from eventhub_checkpoints.sql import SqlCheckpointStore
+from eventhub_checkpoints.table import TableCheckpointStore
 
 HUB = "Endpoint=sb://a.example.net/;SharedAccessKeyName=n;SharedAccessKey=a2V5;EntityPath=orders"
 BLOB = "http://127.0.0.1:1/devstoreaccount1/checkpoints"
+TABLE = "table+http://127.0.0.1:1/devstoreaccount1/positions"
 SCOPE = ("fully_qualified_namespace", "eventhub_name", "consumer_group")
 NAMES = ("a.example.net", "orders", "$Default")
 
@@ -58,6 +61,9 @@ SYNC: dict[str, Callable[[], Any]] = {
     ),
     "from eventhub_checkpoints.aio.blob import BlobCheckpointStore": lambda: (
         BlobCheckpointStore.from_url(BLOB)
+    ),
+    "from eventhub_checkpoints.aio.table import TableCheckpointStore": lambda: (
+        TableCheckpointStore.from_url(TABLE)
     ),
     "from eventhub_checkpoints.aio import CoalescingCheckpointStore": lambda: (
         CoalescingCheckpointStore(MemoryCheckpointStore())
@@ -83,6 +89,9 @@ AIO: dict[str, Callable[[], Any]] = {
     ),
     "from eventhub_checkpoints.blob import BlobCheckpointStore": lambda: (
         AioBlobCheckpointStore.from_url(BLOB)
+    ),
+    "from eventhub_checkpoints.table import TableCheckpointStore": lambda: (
+        AioTableCheckpointStore.from_url(TABLE)
     ),
     "from eventhub_checkpoints import CoalescingCheckpointStore": lambda: (
         aio.CoalescingCheckpointStore(aio.MemoryCheckpointStore())

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import wraps
-from inspect import Parameter, signature
+from inspect import Parameter, iscoroutinefunction, signature
 from typing import Any, TypeVar, cast
 
 from eventhub_checkpoints._shared.settings import nearest
@@ -28,7 +28,12 @@ def with_checked_arguments(function: Function) -> Function:
             sentence = wrong_call(function, args, kwargs) or str(error)
         raise ConfigurationError(sentence)
 
-    return cast("Function", call)
+    # The methods of an asynchronous store are told from those of others as coroutine functions.
+    @wraps(function)
+    async def call_async(*args: Any, **kwargs: Any) -> Any:
+        return await call(*args, **kwargs)
+
+    return cast("Function", call_async if iscoroutinefunction(function) else call)
 
 
 def wrong_call(
@@ -37,13 +42,15 @@ def wrong_call(
     """Return what is wrong with the arguments of a call; None if they fit."""
     name = function.__qualname__.removesuffix(".__init__").removesuffix(".__new__")
     parameters = signature(function).parameters
-    is_method = name != function.__qualname__
+    is_method = next(iter(parameters), "") in ("self", "cls")
     kinds = [each.kind for each in parameters.values()]
     own = {
         key: each
         for key, each in list(parameters.items())[is_method:]
         if each.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
     }
+    if sentence := whole_scope(name, own, args):
+        return sentence
     positional = [key for key, each in own.items() if each.kind is not Parameter.KEYWORD_ONLY]
     passed = [*positional[: len(args) - is_method], *kwargs]
     unknown = next((key for key in kwargs if key not in own), None)
@@ -53,8 +60,30 @@ def wrong_call(
         return f"{name} has no argument {unknown}; {way_out}"
     if len(args) - is_method > len(positional):
         by_name = ", ".join(f"{key}=" for key in own if key not in positional)
-        return f"{name} takes these arguments by name only: {by_name}"
+        if by_name:
+            return f"{name} takes these arguments by name only: {by_name}"
+        return f"{name} takes no more arguments than {', '.join(positional)}"
     missing = [
         key for key, each in own.items() if each.default is Parameter.empty and key not in passed
     ]
     return f"{name} needs {' and '.join(f'{key}=' for key in missing)}" if missing else None
+
+
+def whole_scope(name: str, own: dict[str, Parameter], args: tuple[Any, ...]) -> str | None:
+    """Return what is wrong if a scope was passed as one argument; None if there is none.
+
+    Args:
+        name: of the function.
+        own: its parameters, of which the names of a scope are the first.
+        args: of the call.
+    """
+    for names in (getattr(each, "_fields", ()) for each in args if isinstance(each, tuple)):
+        if names and {*names} <= own.keys():
+            others = [
+                key
+                for key, each in own.items()
+                if each.default is Parameter.empty and key not in names
+            ]
+            call = f"{name.rpartition('.')[2]}({', '.join(['*scope', *others])})"
+            return f"{name} takes the names of a scope one by one; call {call}"
+    return None

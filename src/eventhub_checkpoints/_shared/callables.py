@@ -5,7 +5,14 @@ is iterated or awaited, the call seems to succeed, and what it should have proce
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
-from inspect import isasyncgenfunction, iscoroutine, iscoroutinefunction, isgeneratorfunction
+from functools import partial
+from inspect import (
+    isasyncgenfunction,
+    iscoroutine,
+    iscoroutinefunction,
+    isgeneratorfunction,
+    signature,
+)
 from typing import Any
 
 from eventhub_checkpoints._shared.secrets import quoted
@@ -64,6 +71,16 @@ def require_runs(name: str, function: object, expected: str = "a function withou
         )
 
 
+def require_call(name: str, arguments: str, function: Any, *args: object, **kwargs: object) -> None:
+    """Refuse a callable that cannot be called with these arguments."""
+    try:
+        signature(function).bind(*args, **kwargs)
+    except TypeError as error:
+        raise ConfigurationError(f"{name} cannot be called with {arguments}: {error}") from None
+    except ValueError:  # Python does not know the signature
+        return
+
+
 def require_ran(function: Callable[..., Any], result: object) -> None:
     """Refuse the result of a user's function that nothing uses although it should be.
 
@@ -76,6 +93,8 @@ def require_ran(function: Callable[..., Any], result: object) -> None:
         if isinstance(result, kind):
             if iscoroutine(result):
                 result.close()  # avoids the warning that it was never awaited
+            while isinstance(function, partial):  # its arguments may be long, and secrets
+                function = function.func
             raise NothingRanError(
                 f"{quoted(getattr(function, '__qualname__', function))} returned {name}, which "
                 "nothing runs; expected a function whose work is done when it returns"

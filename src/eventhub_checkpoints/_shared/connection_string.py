@@ -51,7 +51,7 @@ class ConnectionString:
 
     @classmethod
     def parse(cls, text: Any, what: str = WHAT) -> Self:
-        """Return the parts of one that the client can read; any of them may be missing.
+        """Return the parts of a string that the client can read; any of them may be missing.
 
         Args:
             text: of any type.
@@ -81,7 +81,7 @@ class ConnectionString:
 
     @classmethod
     def with_secret(cls, text: Any, what: str = WHAT) -> Self:
-        """Return the parts of one that names a namespace and holds a key or a signature.
+        """Return the parts of a string with a namespace, and a key or a signature.
 
         Raises:
             ConfigurationError: as for `parse`, or a part is missing.
@@ -96,7 +96,7 @@ class ConnectionString:
 
     @classmethod
     def of_hub(cls, text: Any, eventhub_name: str | None = None, what: str = WHAT) -> Self:
-        """Return the parts of one with a secret, whose `hub` is `eventhub_name` if that is passed.
+        """Return the parts, as `with_secret` does; `hub` is `eventhub_name` if that is passed.
 
         Raises:
             ConfigurationError: as for `with_secret`, or neither names a hub.

@@ -24,7 +24,7 @@ def message_of(error: BaseException, limit: int = LONGEST) -> str:
 
 
 def message_or_type(error: BaseException) -> str:
-    """Return the message of an exception, which says it all; its type if there is none."""
+    """Return the message of an exception without its type; the type if there is no message."""
     return message_of(error) or type(error).__name__
 
 

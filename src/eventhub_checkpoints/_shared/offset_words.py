@@ -84,6 +84,7 @@ OFFSET_WORDS = (
 """The table, in the order in which the documentation shows it."""
 
 BY_TEXT: Mapping[object, OffsetWord] = {word.text: word for word in OFFSET_WORDS}
+UNKNOWN = frozenset(word.text for word in OFFSET_WORDS if word.meaning is Meaning.UNKNOWN)
 
 
 def meaning_of(offset: object) -> Meaning | None:
@@ -92,9 +93,9 @@ def meaning_of(offset: object) -> Meaning | None:
     return None if word is None else word.meaning
 
 
-def is_unknown(offset: object) -> bool:
+def is_unknown(offset: str) -> bool:
     """Return whether a string stands for an offset that its writer did not know."""
-    return meaning_of(offset) is Meaning.UNKNOWN
+    return offset in UNKNOWN
 
 
 def is_taken(offset: str) -> bool:

@@ -37,10 +37,10 @@ class Settings:
         require_seconds("keep_unconfirmed", self.keep_unconfirmed, or_zero=True)
         if self.unreachable_timeout is not None:
             require_seconds("unreachable_timeout", self.unreachable_timeout)
-        limit, on_stale = self.max_concurrency, self.on_stale
+        limit = self.max_concurrency
         is_limit = is_count(limit) and limit <= MOST_CONCURRENT
         require("max_concurrency", limit, is_limit, f"a whole number, 1 to {MOST_CONCURRENT}")
-        require("on_stale", on_stale, on_stale in ("log", "raise"), "'log' or 'raise'")
+        require_on_stale(self.on_stale)
 
 
 def is_number(value: object) -> bool:
@@ -87,10 +87,36 @@ def require(name: str, value: object, holds: bool, expected: str) -> None:
         raise ConfigurationError(f"{name} is {quoted(value)}; expected {expected}")
 
 
+def require_type(name: str, value: object, is_valid: bool, expected: str) -> None:
+    """Refuse an argument of a wrong type.
+
+    Raises:
+        ConfigurationError: `is_valid` is false. The message shows the type only, because the value
+            may be a connection string, or the body of an event.
+    """
+    if not is_valid:
+        raise ConfigurationError(f"{name} is of type {kind_of(value)}; expected {expected}")
+
+
 def require_seconds(name: str, value: object, *, or_zero: bool = False) -> None:
     """Refuse a value for which `is_seconds` is false."""
     expected = SECONDS_OR_ZERO if or_zero else SECONDS
     require(name, value, is_seconds(value, or_zero=or_zero), expected)
+
+
+def require_flag(name: str, value: object) -> None:
+    """Refuse anything but a bool: a string such as "false" would be true."""
+    require(name, value, isinstance(value, bool), "True or False")
+
+
+def require_on_stale(value: object) -> None:
+    """Refuse anything but the two ways to treat a checkpoint that would go back."""
+    require("on_stale", value, value in ("log", "raise"), "'log' or 'raise'")
+
+
+def require_text(name: str, value: object, expected: str) -> None:
+    """Refuse anything but a string that is not empty."""
+    require(name, value, isinstance(value, str) and value != "", expected)
 
 
 class StoreSettings(TypedDict, total=False):

@@ -70,41 +70,43 @@ def telemetry() -> "Telemetry | None":
 
 def received(names: Names, count: int) -> None:
     """Count events that the client has delivered."""
-    if (found := telemetry()) is not None:
-        found.received(names, count)
+    if (active := telemetry()) is not None:
+        active.received(names, count)
 
 
 def process_batch(names: Names, events: Sequence[Any]) -> Operation:
     """Start the processing of a batch."""
-    found = telemetry()
-    return UNTRACED if found is None or not events else found.process(names, events, is_batch=True)
+    active = telemetry()
+    return (
+        UNTRACED if active is None or not events else active.process(names, events, is_batch=True)
+    )
 
 
 def process_event(names: Names, event: Any) -> Operation:
     """Start the processing of one event."""
-    found = telemetry()
-    return UNTRACED if found is None else found.process(names, [event], is_batch=False)
+    active = telemetry()
+    return UNTRACED if active is None else active.process(names, [event], is_batch=False)
 
 
 def checkpoint(names: Names, sequence_number: int | None) -> Operation:
     """Start the write of a checkpoint."""
-    found = telemetry()
-    if found is None:
+    active = telemetry()
+    if active is None:
         return UNTRACED
-    return found.request("checkpoint", names, {"sequence_number": sequence_number or 0})
+    return active.request("checkpoint", names, {"sequence_number": sequence_number or 0})
 
 
 def claim(proposals: Sequence[Any]) -> Operation:
     """Start a batch of claims, or of releases."""
-    found = telemetry()
-    if found is None or not proposals:
+    active = telemetry()
+    if active is None or not proposals:
         return UNTRACED
     names: Names = tuple(proposals[0].scope)
     if len(proposals) == 1:
         names = (*names, proposals[0].partition_id)
     is_claim = any(proposal.owner_id for proposal in proposals)
     operation = "claim_ownership" if is_claim else "release_ownership"
-    return found.request(operation, names, {"proposed": len(proposals)})
+    return active.request(operation, names, {"proposed": len(proposals)})
 
 
 def behind_latest(names: Names, figures: Mapping[str, float] | None) -> None:
@@ -114,17 +116,17 @@ def behind_latest(names: Names, figures: Mapping[str, float] | None) -> None:
         names: of the hub and the consumer group, without a partition.
         figures: number of events: `min`, `avg` and `max` of the partitions.
     """
-    if (found := telemetry()) is not None:
-        found.behind_latest(names, figures)
+    if (active := telemetry()) is not None:
+        active.behind_latest(names, figures)
 
 
 def child_of(context: Any) -> AbstractContextManager[object]:
     """Return a block whose spans are children of another operation's, by its `context`."""
-    found = telemetry()
-    return nullcontext() if found is None or context is None else found.child_of(context)
+    active = telemetry()
+    return nullcontext() if active is None or context is None else active.child_of(context)
 
 
 def current_context() -> Any:
     """Return the context of the span that the current thread or task is in, for `child_of`."""
-    found = telemetry()
-    return None if found is None else found.current_context()
+    active = telemetry()
+    return None if active is None else active.current_context()

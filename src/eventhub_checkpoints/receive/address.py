@@ -2,12 +2,13 @@
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple, Self
 
 from eventhub_checkpoints._shared.secrets import holds_secret, quoted
+from eventhub_checkpoints._shared.settings import require_type
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.columns import Columns
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT, ReadSettings
@@ -102,12 +103,12 @@ class HubQueries(ABC):
             timeout: seconds for everything together.
         """
         deadline = time.monotonic() + timeout
-        hub, found = self.ask([*expected], timeout)
-        while unknown := [id_ for id_ in hub.partition_ids if id_ not in found]:
+        hub, partitions = self.ask([*expected], timeout)
+        while unknown := [id_ for id_ in hub.partition_ids if id_ not in partitions]:
             hub, more = self.ask(unknown, max(0.0, deadline - time.monotonic()))
-            found |= more
+            partitions |= more
         created = hub.created_at.isoformat(timespec="milliseconds") if hub.created_at else ""
-        return HubState(created, {id_: found[id_] for id_ in hub.partition_ids})
+        return HubState(created, {id_: partitions[id_] for id_ in hub.partition_ids})
 
 
 STOP_CHECK = 0.1
@@ -260,6 +261,22 @@ class Connection:
 
     def close(self) -> None:
         """Disconnect, if there is a connection; never raises."""
+
+
+def check_types(address: Address, connection_string: object, settings: object) -> None:
+    """Refuse an address of which a name or the connection string is no string, or settings no dict.
+
+    Raises:
+        ConfigurationError: the message shows types only, as a value may be a connection string.
+    """
+    for name, value in (
+        ("fully_qualified_namespace", address.fully_qualified_namespace),
+        ("eventhub_name", address.eventhub_name),
+        ("consumer_group", address.consumer_group),
+        ("connection_string", connection_string),
+    ):
+        require_type(name, value, isinstance(value, str), "a string")
+    require_type("settings", settings, isinstance(settings, Mapping), "a dict")
 
 
 def checked_group(name: str, consumer_group: object) -> str:

@@ -18,6 +18,7 @@ from azure.core.credentials import (
     TokenCredential,
 )
 
+from eventhub_checkpoints._shared.clouds import login_options
 from eventhub_checkpoints._shared.connection_string import ConnectionString
 from eventhub_checkpoints._shared.error_messages import described, unmasked_message
 from eventhub_checkpoints._shared.secrets import MASK, masked
@@ -38,6 +39,16 @@ OF_IDENTITY = (
     *("AzureDeveloperCliCredential", "AzurePowerShellCredential", "InteractiveBrowserCredential"),
 )
 """Classes of azure-identity, for suggestions where the package is not installed."""
+
+LOG_IN = (
+    *("DefaultAzureCredential", "EnvironmentCredential", "WorkloadIdentityCredential"),
+    *("ClientSecretCredential", "CertificateCredential", "ClientAssertionCredential"),
+    *("AzurePipelinesCredential", "InteractiveBrowserCredential"),
+)
+"""Classes of it that log in at a host of the cloud; the others get their tokens on this machine.
+
+Source: azure-identity 1.27, the keyword argument `authority`.
+"""
 
 OWN = re.compile(r"([A-Za-z_]\w*(?:\.\w+)*):([A-Za-z_]\w*)")
 """A class or function that the user has written, as `package.module:name`."""
@@ -74,6 +85,15 @@ def credential_of(credential: CredentialName | Credential) -> Credential:
     if isinstance(credential, str | CredentialClass):
         return named_credential(credential)
     return credential
+
+
+def with_login_host(named: CredentialName, host: str) -> CredentialName:
+    """Return a named credential with the argument that lets it log in in the cloud of a host."""
+    kind = CredentialClass(named) if isinstance(named, str) else named
+    options = login_options(host) if kind.name in LOG_IN else {}
+    if options.keys() <= dict(kind.arguments).keys():
+        return named
+    return CredentialClass(kind.name, (*kind.arguments, *options.items()))
 
 
 @cache
@@ -203,16 +223,16 @@ def import_own(module: str, name: str) -> Callable[..., Any]:
         ConfigurationError: the module cannot be imported, or has no such class or function.
     """
     try:
-        found = getattr(importlib.import_module(module), name, None)
+        factory = getattr(importlib.import_module(module), name, None)
     except Exception as error:
         raise ConfigurationError(
             f"the module {module} of the credential cannot be imported "
             f"({described(error)}); Spark's driver and each executor "
             "need it on their PYTHONPATH"
         ) from error
-    if not callable(found):
+    if not callable(factory):
         raise ConfigurationError(f"the module {module} has no class or function {name}; {EXPECTED}")
-    return found  # type: ignore[no-any-return]  # it can be called
+    return factory  # type: ignore[no-any-return]  # it can be called
 
 
 def nearest_class(name: str, known: Iterable[str]) -> str | None:

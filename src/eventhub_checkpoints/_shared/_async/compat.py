@@ -160,14 +160,14 @@ async def for_each(
     """Call the function for each item, at most `limit` at a time; return results in order."""
     gate = asyncio.Semaphore(limit)
 
-    async def one(item: Item) -> Result:
+    async def call(item: Item) -> Result:
         async with gate:
             return await function(item)
 
     if len(items) <= 1:
         return [await function(item) for item in items]
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(one(item)) for item in items]
+        tasks = [group.create_task(call(item)) for item in items]
     return [task.result() for task in tasks]
 
 

@@ -140,7 +140,8 @@ class Background:
             return
         end = time.monotonic() + seconds
         self._signal.set()
-        if thread is not threading.current_thread():
+        # Another thread may be just before it starts this one, which then ends by itself.
+        if thread.is_alive() and thread is not threading.current_thread():
             thread.join(seconds)
         crew, self._crew = self._crew, Crew()
         crew.stop(max(end - time.monotonic(), 0))

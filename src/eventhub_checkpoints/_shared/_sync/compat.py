@@ -31,14 +31,16 @@ class InFlight:
 
     def __init__(self) -> None:
         self.count = 0
-        self._none_left = threading.Condition()
+        # Held by itself at every request: a condition's methods are Python, a lock's are not.
+        self._lock = threading.RLock()
+        self._none_left = threading.Condition(self._lock)
 
     def __enter__(self) -> None:
-        with self._none_left:
+        with self._lock:
             self.count += 1
 
     def __exit__(self, *_: object) -> None:
-        with self._none_left:
+        with self._lock:
             self.count -= 1
             if not self.count:
                 self._none_left.notify_all()

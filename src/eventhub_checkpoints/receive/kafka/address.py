@@ -8,12 +8,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, get_args
 
 from azure.core.credentials import AzureNamedKeyCredential, AzureSasCredential
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from eventhub_checkpoints._shared.secrets import quoted
+from eventhub_checkpoints._shared.settings import require, require_type
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.address import (
     DEFAULT_CONSUMER_GROUP,
@@ -22,6 +23,7 @@ from eventhub_checkpoints.receive.address import (
     HubQueries,
     PartitionProperties,
     Stream,
+    check_types,
     checked_group,
     checked_name,
 )
@@ -89,7 +91,7 @@ class TopicQueries:
         """Return a partition's first retained offset, and the offset of its next record.
 
         With `isolation.level=read_committed`, which is librdkafka's default, an open transaction
-        lies behind the end.
+        lies beyond the end.
 
         Raises:
             TopicMissingError: there is no such partition.
@@ -199,6 +201,11 @@ class KafkaAddress(Address):
     credential: CredentialName | Credential = field(default="", repr=False)
     headers: HeaderForm = "auto"
 
+    def __post_init__(self) -> None:
+        check_types(self, self.connection_string, self.settings)
+        is_form = self.headers in get_args(HeaderForm)
+        require("headers", self.headers, is_form, "'auto', 'amqp' or 'text'")
+
     @classmethod
     def of_hub(
         cls, hub: HubAddress, settings: Settings | None = None, headers: HeaderForm = "auto"
@@ -214,6 +221,8 @@ class KafkaAddress(Address):
             ConfigurationError: one of the settings is reserved, or the hub's have no meaning over
                 Kafka.
         """
+        require_type("hub", hub, isinstance(hub, HubAddress), "a HubAddress")
+        require_settings(settings or {})
         text = connection_string_of(hub)
         return cls(
             hub.fully_qualified_namespace,
@@ -248,8 +257,9 @@ class KafkaAddress(Address):
             ConfigurationError: a name or `bootstrap.servers` is missing, or one of the settings
                 is reserved.
         """
+        require_settings(settings)
         name = namespace or client.first_server(settings)
-        if not (topic.strip() and client.first_server(settings)):
+        if not (isinstance(topic, str) and topic.strip() and client.first_server(settings)):
             raise ConfigurationError(
                 "a topic over Kafka needs its name and kafka.bootstrap.servers, such as "
                 "broker.example.net:9092"
@@ -377,12 +387,12 @@ class KafkaQueries(HubQueries):
             return PartitionProperties(partition_id, first, following, "", None)
 
         # Each query gives up in time, and says why; the outer limit does not know the reason.
-        hub, found, failed = ask_with_hub(
+        hub, partitions, failed = ask_with_hub(
             self._address, partition_ids, ask_hub, ask_partition, 2 * timeout
         )
         for error in failed.values():
             raise error
-        return hub, found
+        return hub, partitions
 
     def close(self) -> None:
         """Do nothing: the client is shared."""
@@ -394,6 +404,21 @@ AMQP_ONLY = {
     "transport_type": "transportType has no meaning: Kafka's client uses TCP",
 }
 """Settings of the AMQP client without a counterpart, and why, with the names of Spark's options."""
+
+
+def require_settings(settings: object) -> None:
+    """Refuse settings of librdkafka that are not a dict of strings.
+
+    Raises:
+        ConfigurationError: they are not; no value is shown.
+    """
+    if not isinstance(settings, Mapping) or not all(
+        isinstance(each, str) for pair in settings.items() for each in pair
+    ):
+        raise ConfigurationError(
+            "settings are those of librdkafka, as a dict of strings, such as "
+            "{'bootstrap.servers': 'broker.example.net:9092'}"
+        )
 
 
 def kafka_settings(settings: Mapping[str, Any]) -> dict[str, str]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException
 
+from eventhub_checkpoints._shared.clouds import is_event_hubs
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError, HubUnavailableError
 from eventhub_checkpoints.receive.credentials import (
@@ -141,9 +142,8 @@ Settings = Mapping[str, str]
 
 BOOTSTRAP = "bootstrap.servers"
 PORT = 9093
+"""The only port of Kafka that a namespace of Event Hubs has."""
 AMQP_PORTS = ("5671", "5672")
-OF_SERVICE = ".servicebus.windows.net"
-"""End of the hosts whose only Kafka port is `PORT`."""
 CONNECTION_STRING_USER = "$ConnectionString"
 """User name with which the service accepts a whole connection string as password."""
 
@@ -192,8 +192,7 @@ def checked(settings: Mapping[str, str]) -> dict[str, str]:
             raise ConfigurationError(f"kafka.{name} cannot be set: {RESERVED[name]}")
     for server in servers(settings):
         host, _, port = server.partition(":")
-        is_of_service = host.lower().endswith(OF_SERVICE)
-        if port in AMQP_PORTS or (is_of_service and port != str(PORT)):
+        if port in AMQP_PORTS or (is_event_hubs(host) and port != str(PORT)):
             named = f"port {quoted(port)}, which is not one of Kafka" if port else "no port"
             raise ConfigurationError(
                 f"kafka.{BOOTSTRAP} names {named}; the Kafka endpoint of Event Hubs has port {PORT}"

@@ -302,7 +302,7 @@ class KafkaStream(Stream):
     def _handle(self, error: KafkaError, offset: int) -> None:
         """Handle an error message that may be the end of the stream.
 
-        At the end of a partition the offset is that end: behind the last record there may be
+        At the end of a partition the offset is that end: after the last record there may be
         transaction markers, and offsets of aborted or compacted records. librdkafka recovers from
         all other errors; group errors do not matter, as the group is not used.
         """
