@@ -69,6 +69,10 @@ def test_one_body_in_place_of_a_list_is_refused(hub, events):
         (lambda hub: hub.publish("orders", "0", ["x"], properties={1: 2}), "properties is"),
         (lambda hub: hub.publish("orders", "0", ["x"], properties={"a": object()}), "no type"),
         (lambda hub: hub.publish("orders", "0", ["x"], partition_key=3), "partition_key is 3"),
+        (
+            lambda hub: hub.publish("orders", "0", ["x"], partition_key="k" * 129),
+            "partition_key has 129 characters; expected at most 128",
+        ),
         (lambda hub: hub.trim("orders", before="x"), "before is 'x'"),
         (lambda hub: hub.delay("x"), "delay by 'x' seconds"),
         (lambda hub: hub.delay(math.nan), "delay by nan seconds"),

@@ -136,3 +136,18 @@ def test_a_delivery_without_an_answer_is_stored_and_sent_again(hub):
         hub.lose_answers(2)
         client.send_event(EventData("x"), partition_id="0")
     assert hub.partition_properties("orders", "0").last_sequence_number == 2
+
+
+def test_all_faults_end_at_once_on_open_connections_too(hub):
+    with EventHubProducerClient(**hub.client_arguments("orders"), retry_total=0) as client:
+        client.send_event(EventData("x"), partition_id="0")
+        hub.refuse_connections()
+        hub.refuse_tokens()
+        hub.refuse_links(3, "com.microsoft:server-busy")
+        hub.reject_sends(3, "com.microsoft:server-busy")
+        hub.lose_answers(3)
+        hub.delay(1000)
+        hub.end_faults()
+        client.send_event(EventData("x"), partition_id="0")
+        client.send_event(EventData("x"), partition_id="1")
+    assert [len(hub.events("orders", each)) for each in ("0", "1")] == [2, 1]

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from azure.eventhub import EventHubConsumerClient
+from azure.eventhub import EventData, EventHubConsumerClient, EventHubProducerClient
 
 from eventhub_checkpoints.localhub import LocalHub
 from ports import kept_port
@@ -181,3 +181,25 @@ def test_what_comes_in_while_it_stops_is_closed(tls, rounds):
                 connection.close()
         gc.collect()
     assert [str(warning.message) for warning in left_open] == []
+
+
+def test_what_is_stored_is_shown_as_it_was_sent(hub):
+    event = EventData(b"\xff")
+    event.properties = {"n": 1}
+    with EventHubProducerClient(**hub.client_arguments("orders"), retry_total=0) as client:
+        client.send_event(event, partition_id="1")
+    hub.publish("orders", "0", ["é"], partition_key="key", enqueued_time=1_700_000_000.5)
+    published, sent = hub.events("orders")
+    assert (published.body_as_str(), published.properties, published.partition_key) == (
+        "é",
+        {},
+        "key",
+    )
+    assert (published.partition_id, published.enqueued_time) == ("0", 1_700_000_000.5)
+    assert (sent.body, sent.properties, sent.partition_key) == (b"\xff", {"n": 1}, None)
+    assert hub.events("orders", "1") == [sent]
+    hub.trim("orders")
+    assert hub.events("orders") == []
+    for wrong in [("x", None), ("orders", "7")]:
+        with pytest.raises(LookupError):
+            hub.events(*wrong)

@@ -143,8 +143,9 @@ def test_values_have_the_types_that_the_java_client_wants(hub, connect):
     assert told == {"status-code": 200, "status-description": "OK"}
     assert {key: type(item) for key, item in about_hub.value.items()} == {
         "name": str, "type": str, "created_at": Timestamp, "partition_count": Int,
-        "partition_ids": Array,
+        "partition_ids": Array, "georeplication_factor": Int,
     }  # fmt: skip
+    assert about_hub.value["georeplication_factor"] == 1
     assert all(type(key) is str for key in about_hub.value)
     assert [type(item) for item in about_hub.value["partition_ids"]] == [str, str]
 
@@ -154,6 +155,10 @@ def test_values_have_the_types_that_the_java_client_wants(hub, connect):
         "last_enqueued_sequence_number": int, "last_enqueued_offset": str,
         "last_enqueued_time_utc": Timestamp, "is_partition_empty": bool,
     }  # fmt: skip
+
+    hub.replicate("orders")
+    request(peer, operation="READ", type="com.microsoft:eventhub", name="orders")
+    assert reply(peer).value["georeplication_factor"] == 2
 
 
 def test_any_token_is_accepted(connect):

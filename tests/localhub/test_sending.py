@@ -5,7 +5,9 @@ import asyncio
 import pytest
 from azure.eventhub import EventData, EventHubProducerClient
 from azure.eventhub.aio import EventHubProducerClient as AioProducerClient
+from azure.eventhub.exceptions import EventHubError
 
+from eventhub_checkpoints._shared.partition_keys import partition_of
 from eventhub_checkpoints.amqp.messages import (
     BATCH_FORMAT,
     Header,
@@ -27,6 +29,7 @@ from eventhub_checkpoints.amqp.performatives import (
     Transfer,
 )
 from eventhub_checkpoints.amqp.types import Symbol
+from eventhub_checkpoints.localhub import LocalHub
 from eventhub_checkpoints.localhub.session import WINDOW
 
 
@@ -82,6 +85,30 @@ def test_events_without_a_key_take_turns_and_keys_stay_together(hub, producer):
     for _ in range(4):
         producer.send_event(EventData("keyed"), partition_key="always the same")
     assert sorted(counts(hub)) == [2, 6]
+
+
+def test_a_key_goes_where_the_buffered_producer_expects_the_service_to_put_it():
+    keys = [f"device {number}" for number in range(40)]
+    with LocalHub({"orders": 4}) as hub:
+        arguments = hub.client_arguments("orders")
+        with EventHubProducerClient(**arguments, retry_total=0) as client:
+            for key in keys:
+                client.send_event(EventData(key), partition_key=key)
+        expected = [partition_of(key, hub.partition_ids("orders")) for key in keys]
+        assert counts(hub) == [expected.count(each) for each in ("0", "1", "2", "3")]
+    assert len(set(expected)) == 4
+
+
+@pytest.mark.parametrize("options", [{}, {"partition_id": "1"}], ids=["by key", "to a partition"])
+def test_a_key_that_is_too_long_for_the_service_is_rejected(hub, producer, options):
+    longest = EventData("fits")
+    longest.raw_amqp_message.annotations = {"x-opt-partition-key": "\U0001f682" * 64}
+    producer.send_event(longest, **options)
+    longer = EventData("does not fit")
+    longer.raw_amqp_message.annotations = {"x-opt-partition-key": "k" * 129}
+    with pytest.raises(EventHubError, match="The partition key has 129 characters"):
+        producer.send_event(longer, **options)
+    assert sum(counts(hub)) == 1
 
 
 def test_a_producer_finds_the_hub_that_was_created_again(hub):

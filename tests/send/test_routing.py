@@ -6,15 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventhub_checkpoints import ConfigurationError
-from eventhub_checkpoints.receive import HubAddress
-from eventhub_checkpoints.send.arrow import send_batches
-from eventhub_checkpoints.send.routing import (
-    check_keys,
+from eventhub_checkpoints._shared.partition_keys import (
     lookup3,
     partition_of,
     words_of_bytes,
     words_of_characters,
 )
+from eventhub_checkpoints.receive import HubAddress
+from eventhub_checkpoints.send.arrow import send_batches
+from eventhub_checkpoints.send.filling import check_keys
 
 NOWHERE = HubAddress.from_connection_string(
     "Endpoint=sb://nowhere.invalid/;SharedAccessKeyName=n;SharedAccessKey=k;EntityPath=h"

@@ -52,7 +52,7 @@ def test_a_row_without_a_body_is_refused(rows):
 def test_a_row_with_a_key_and_an_id_is_refused(rows):
     batch = rows(["a", "b"], partitionKey=[None, "k"], partitionId=["0", "1"])
     assert refusal(batch) == (
-        "row 1 of a batch has a partitionKey and a partitionId; expected one of them"
+        "row 1 of a batch has a partitionKey and a partitionId; leave one of them out"
     )
 
 

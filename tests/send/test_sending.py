@@ -11,6 +11,7 @@ import pytest
 from azure.eventhub import EventData, EventHubProducerClient
 
 from eventhub_checkpoints import ConfigurationError, HubUnavailableError
+from eventhub_checkpoints._shared.partition_keys import partition_of
 from eventhub_checkpoints.amqp.messages import decode_message, split_batch
 from eventhub_checkpoints.amqp.types import Timestamp
 from eventhub_checkpoints.localhub import session
@@ -24,7 +25,6 @@ from eventhub_checkpoints.send.amqp.public import EPOCH, public_value
 from eventhub_checkpoints.send.amqp.sender import HubSender
 from eventhub_checkpoints.send.arrow import read_rows, send_all, send_batches
 from eventhub_checkpoints.send.events import encode_rows
-from eventhub_checkpoints.send.routing import partition_of
 from waiting import LIMIT
 
 PATHS = pytest.mark.parametrize("path", ["fast", "public"])

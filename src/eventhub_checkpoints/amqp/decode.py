@@ -23,7 +23,7 @@ MAX_EMPTY_ELEMENTS = 256
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 Read: TypeAlias = Callable[[Buffer, int, int], tuple[Value, int]]
-"""Reader of the value behind a constructor, called with the buffer, its offset there and the depth
+"""Reader of the value after a constructor, called with the buffer, its offset there and the depth
 of nesting. It raises `IndexError` or `struct.error` where the bytes end too early.
 """
 

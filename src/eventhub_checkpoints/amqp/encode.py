@@ -33,7 +33,7 @@ def encode(value: Value) -> bytes:
 def encode_list_of(items: Sequence[bytes]) -> bytes:
     """Encode a list of items that are encoded already; never as list0.
 
-    The azure-eventhub client requires that: it expects the fields of a frame behind a count.
+    The azure-eventhub client requires that: it expects the fields of a frame after a count.
     """
     return _compound(0xC0, len(items), b"".join(items))
 

@@ -81,11 +81,11 @@ def composite(code: int, name: str) -> Callable[[type[C]], type[C]]:
     """Make a dataclass, registered under its numeric and its symbolic descriptor."""
 
     def register(cls: type[C]) -> type[C]:
-        made = dataclass(slots=True, kw_only=True)(cls)
-        made.descriptor = code
-        made.layout = tuple((entry.name, _kind(entry.type)) for entry in fields(made))
-        _CLASSES[code] = _CLASSES[name] = made
-        return made
+        registered = dataclass(slots=True, kw_only=True)(cls)
+        registered.descriptor = code
+        registered.layout = tuple((entry.name, _kind(entry.type)) for entry in fields(registered))
+        _CLASSES[code] = _CLASSES[name] = registered
+        return registered
 
     return register
 
@@ -427,7 +427,7 @@ class Frame(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A frame's performative (None in an empty frame) and the payload behind it."""
+    """A frame's performative (None in an empty frame) and the payload after it."""
 
     performative: Composite | None
     payload: bytes

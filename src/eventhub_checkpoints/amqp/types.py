@@ -164,7 +164,7 @@ class Decimal64(Decimal):
 
 
 class Array(list[Any]):
-    """Values of one AMQP type behind a single constructor; a plain list may mix types."""
+    """Values of one AMQP type after a single constructor; a plain list may mix types."""
 
     __slots__ = ()
 

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 from eventhub_checkpoints._shared.secrets import masked, quoted
 from eventhub_checkpoints._shared.signals import on_stop_signals
+from eventhub_checkpoints.localhub.emulator import read_emulator_config
 from eventhub_checkpoints.localhub.local import NAMESPACE, LocalHub
 
 _ABOUT = "A local Event Hubs stand-in for trying and testing; never for production."
@@ -19,11 +20,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Serve until SIGTERM or SIGINT; return the exit status."""
     parser = _parser()
     options = parser.parse_args(arguments)
-    hubs: dict[str, int] = {}
-    for name, partitions in options.hub:
-        if name.lower() in map(str.lower, hubs):
-            parser.error(f"--hub names {quoted(name)} twice")
-        hubs[name] = partitions
+    hubs, groups = _hubs_and_groups(parser, options)
     stop = threading.Event()
     with on_stop_signals(stop.set):
         try:
@@ -31,7 +28,7 @@ def main(arguments: list[str] | None = None) -> int:
                 hubs,
                 host=options.host,
                 port=options.port,
-                consumer_groups=options.group,
+                consumer_groups=groups,
                 tls=options.tls,
                 namespace=options.namespace,
             ).start()
@@ -49,6 +46,25 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
+def _hubs_and_groups(
+    parser: Parser, options: argparse.Namespace
+) -> tuple[dict[str, int], list[str] | dict[str, list[str]] | None]:
+    if options.config is not None:
+        if options.group:
+            parser.error("--group cannot be combined with --config, which names the groups")
+        try:
+            config = read_emulator_config(options.config)
+        except (ValueError, OSError) as error:
+            parser.error(f"--config: {error}")
+        return config["hubs"], config["consumer_groups"]
+    hubs: dict[str, int] = {}
+    for name, partitions in options.hub:
+        if name.lower() in map(str.lower, hubs):
+            parser.error(f"--hub names {quoted(name)} twice")
+        hubs[name] = partitions
+    return hubs, options.group
+
+
 class Parser(argparse.ArgumentParser):
     """Argument parser whose error messages mask secrets."""
 
@@ -57,19 +73,29 @@ class Parser(argparse.ArgumentParser):
         super().error(masked(message))
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser() -> Parser:
     parser = Parser(prog="python -m eventhub_checkpoints.localhub", description=_ABOUT)
     add = parser.add_argument
-    add(
+    hubs = parser.add_mutually_exclusive_group(required=True)
+    hubs.add_argument(
         "--hub",
         action="append",
-        required=True,
         type=_hub,
         metavar="NAME=PARTITIONS",
         help="a hub to serve; repeatable",
     )
+    hubs.add_argument(
+        "--config",
+        metavar="FILE",
+        help="serve the hubs and groups of a configuration file of Azure's Event Hubs emulator",
+    )
     add("--events", type=int, default=0, metavar="N", help="events to publish to each partition")
-    add("--port", type=int, default=0, help="the port to listen on (default: any free one)")
+    add(
+        "--port",
+        type=int,
+        default=0,
+        help="the port to listen on (default: any free one; the emulator's is 5672)",
+    )
     add("--host", default="127.0.0.1", help="the address to listen on (default: %(default)s)")
     add(
         "--group",

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import TypeGuard
 
+from eventhub_checkpoints._shared.partition_keys import LONGEST_KEY, excessive_length
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.amqp.types import Timestamp
 
 MAX_PARTITIONS = 2048
+MAX_NUMBER = 2**63 - 1
+MAX_FAULTS = 1_000_000
 MAX_IDLE_SECONDS = 1_000_000
 """The protocol counts milliseconds in 32 bits."""
 
@@ -42,9 +45,9 @@ def read_keys(keys: object) -> frozenset[str] | None:
         return None
     # A string would be a set of characters.
     if isinstance(keys, Iterable) and not isinstance(keys, str | bytes):
-        accepted = frozenset(keys)
-        if all(isinstance(key, str) and key for key in accepted):
-            return accepted
+        listed = list(keys)
+        if all(isinstance(key, str) and key for key in listed):
+            return frozenset(listed)
     raise ValueError("accept_keys must be a set of non-empty strings, or None")
 
 
@@ -52,6 +55,26 @@ def check_text(what: str, value: object) -> None:
     """Refuse anything but a non-empty string."""
     if not isinstance(value, str) or not value:
         raise ValueError(f"{what} is {quoted(value)}: expected a non-empty string")
+
+
+def check_key(key: object) -> None:
+    """Refuse a partition key that is no string, or too long for the service."""
+    check_text("partition_key", key)
+    if isinstance(key, str) and (length := excessive_length(key)):
+        raise ValueError(f"partition_key has {length} characters; expected at most {LONGEST_KEY}")
+
+
+def check_flag(what: str, value: object) -> None:
+    """Refuse anything but True and False."""
+    if not isinstance(value, bool):
+        raise ValueError(f"{what} is {quoted(value)}: expected True or False")
+
+
+def check_names(**names: object) -> None:
+    """Refuse a name that is neither None nor a non-empty string."""
+    for what, value in names.items():
+        if value is not None:
+            check_text(what, value)
 
 
 def check_settings(host: object, port: object, namespace: object, idle_timeout: object) -> None:
@@ -66,6 +89,17 @@ def check_settings(host: object, port: object, namespace: object, idle_timeout: 
             f"idle_timeout is {quoted(idle_timeout)}: expected seconds, above 0 and at most "
             f"{MAX_IDLE_SECONDS}"
         )
+
+
+def read_groups_of(groups: object) -> Callable[[str], list[str] | None]:
+    """Return a function from the name of a hub to its consumer groups; None is any name."""
+    if not isinstance(groups, Mapping):
+        everywhere = read_groups(groups)
+        return lambda hub: everywhere
+    for hub in groups:
+        check_text("consumer_groups has a hub whose name", hub)
+    by_hub = {hub.lower(): read_groups(names) or [] for hub, names in groups.items()}
+    return lambda hub: by_hub.get(hub.lower(), [])
 
 
 def read_groups(groups: object) -> list[str] | None:
@@ -89,8 +123,10 @@ def check_delay(seconds: object) -> None:
         )
 
 
-def check_count(what: str, count: object, least: int) -> None:
-    """Refuse anything but an integer of at least `least`."""
+def check_count(what: str, count: object, least: int, most: int = MAX_NUMBER) -> None:
+    """Refuse anything but an integer from `least` to `most`."""
+    if _is_whole(count) and count > most:
+        raise ValueError(f"{what} is {quoted(count)}: expected at most {most}")
     if not _is_whole(count) or count < least:
         raise ValueError(f"{what} is {quoted(count)}: expected a whole number of at least {least}")
 
@@ -101,6 +137,15 @@ def read_bodies(events: object) -> list[bytes]:
     if isinstance(events, (str, *_BODY_TYPES)) or not isinstance(events, Iterable):
         raise ValueError(f"events must be a list of bodies, not one {type(events).__name__}")
     return [_body(event) for event in events]
+
+
+def read_messages(messages: object) -> list[bytes]:
+    """Return encoded messages."""
+    is_one = isinstance(messages, (str, *_BODY_TYPES))
+    listed = list(messages) if isinstance(messages, Iterable) and not is_one else None
+    if listed is None or not all(isinstance(message, _BODY_TYPES) for message in listed):
+        raise ValueError(f"messages is {quoted(messages)}: expected a list of encoded messages")
+    return [bytes(message) for message in listed]
 
 
 def _body(event: object) -> bytes:

@@ -5,6 +5,7 @@ Source: public traces of the service, and the descriptions quoted in its SDKs' i
 
 from __future__ import annotations
 
+from eventhub_checkpoints._shared.partition_keys import LONGEST_KEY
 from eventhub_checkpoints.amqp.performatives import Error
 
 
@@ -52,6 +53,16 @@ def foreign_offset(offset: str, last: str) -> Error:
         description=(
             f"The supplied offset '{offset}' is not an offset of a namespace with "
             f"geo-replication. The last offset in the system is '{last}'"
+        ),
+    )
+
+
+def bad_key(length: int) -> Error:
+    """Return the error for a partition key that is too long; the service's own is not known."""
+    return Error(
+        condition="com.microsoft:argument-out-of-range",
+        description=(
+            f"The partition key has {length} characters; the longest may have {LONGEST_KEY}."
         ),
     )
 

@@ -65,6 +65,45 @@ class Event:
         return self.header + _annotations(count, pairs) + self.rest
 
 
+@dataclass(frozen=True, slots=True)
+class StoredEvent:
+    """Event as a hub has stored it.
+
+    Attributes:
+        partition_id: where it is.
+        sequence_number: its number there.
+        body: all data sections, joined; empty if the body is an AMQP value or sequence.
+        properties: the application properties.
+        partition_key: None if it was sent without one.
+        enqueued_time: float seconds since the epoch.
+    """
+
+    partition_id: str
+    sequence_number: int
+    body: bytes
+    properties: dict[str, Any]
+    partition_key: str | None
+    enqueued_time: float
+
+    def body_as_str(self) -> str:
+        """Decode the body as UTF-8."""
+        return self.body.decode()
+
+
+def read_stored(partition_id: str, payload: bytes) -> StoredEvent:
+    """Decode an event from the form in which it is delivered."""
+    message = messages.decode_message(payload)
+    annotations = message.message_annotations or {}
+    return StoredEvent(
+        partition_id=partition_id,
+        sequence_number=annotations["x-opt-sequence-number"],
+        body=b"".join(message.data),
+        properties=message.application_properties or {},
+        partition_key=annotations.get(PARTITION_KEY),
+        enqueued_time=annotations["x-opt-enqueued-time"] / 1000,
+    )
+
+
 def _annotations(count: int, pairs: bytes) -> bytes:
     if len(pairs) < 255 and count < 256:
         body = bytes((0xC1, len(pairs) + 1, count)) + pairs

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import zlib
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from typing import TYPE_CHECKING, Literal
 
 from eventhub_checkpoints._shared.offset_words import START_OF_STREAM
+from eventhub_checkpoints._shared.partition_keys import partition_of
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.amqp.types import Timestamp
 from eventhub_checkpoints.localhub import arguments
@@ -167,6 +167,11 @@ class Hub:
         """Return the ids, in order."""
         return [str(number) for number in range(len(self.partitions))]
 
+    @property
+    def regions(self) -> int:
+        """Number of regions with its events: 1 without geo-replication."""
+        return 2 if self._is_replicated else 1
+
     def add_partitions(self, count: int) -> list[str]:
         """Add empty partitions and return their ids."""
         arguments.check_count("the count of new partitions", count, least=1)
@@ -209,15 +214,15 @@ class Hub:
     def append(self, events: list[Event]) -> None:
         """Store events that were sent without a partition: by key, else in turn."""
         time = now()
-        batches: dict[int, list[Event]] = defaultdict(list)
-        turn = next(self._turn)
+        ids = self.partition_ids
+        by_key: dict[str | None, str] = {None: ids[next(self._turn) % len(ids)]}
+        batches: dict[str, list[Event]] = defaultdict(list)
         for event in events:
-            # The service uses another hash function; crc32 keeps the guarantee that matters: one
-            # key, one partition.
-            hashed = turn if event.key is None else zlib.crc32(event.key.encode())
-            batches[hashed % len(self.partitions)].append(event)
-        for number, batch in batches.items():
-            self.partitions[number].append(batch, time)
+            if event.key is not None and event.key not in by_key:
+                by_key[event.key] = partition_of(event.key, ids)
+            batches[by_key[event.key]].append(event)
+        for partition_id, batch in batches.items():
+            self.partitions[int(partition_id)].append(batch, time)
 
     def detach_readers(
         self, error: Error, partition_id: str | None = None, group: str | None = None
@@ -248,9 +253,13 @@ class Hub:
 class Hubs:
     """Hubs of a namespace by name."""
 
-    def __init__(self, hubs: Mapping[str, int], groups: Iterable[str] | None) -> None:
+    def __init__(
+        self,
+        hubs: Mapping[str, int],
+        groups: Iterable[str] | Mapping[str, Iterable[str]] | None,
+    ) -> None:
         arguments.check_hubs(hubs)
-        self._groups = arguments.read_groups(groups)
+        self._groups_of = arguments.read_groups_of(groups)
         self._hubs: dict[str, Hub] = {}
         self._created_at = 0
         for name, partitions in hubs.items():
@@ -284,7 +293,7 @@ class Hubs:
         # A hub that is created again within a millisecond can be told from the one before.
         self._created_at = max(now(), self._created_at + 1)
         created_at = Timestamp(self._created_at)
-        self._hubs[name.lower()] = Hub(name, partitions, self._groups, created_at)
+        self._hubs[name.lower()] = Hub(name, partitions, self._groups_of(name), created_at)
 
     def recreate(self, name: str, partitions: int) -> None:
         """Replace the hub with the same name by a new one; its sequence numbers start at 0."""

@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
+from eventhub_checkpoints._shared.partition_keys import excessive_length
 from eventhub_checkpoints.amqp import performatives as amqp
 from eventhub_checkpoints.amqp.messages import Message, decode_message
 from eventhub_checkpoints.amqp.types import CodecError
-from eventhub_checkpoints.localhub.conditions import RefusedError, invalid, too_large
+from eventhub_checkpoints.localhub.conditions import (
+    RefusedError,
+    bad_key,
+    invalid,
+    too_large,
+)
 from eventhub_checkpoints.localhub.events import now, read_events
 from eventhub_checkpoints.localhub.management import CBS, answer, answer_token
 
@@ -193,12 +199,15 @@ class PublishLink(InLink):
         """Store the events of a delivery.
 
         Raises:
-            RefusedError: a fault refuses it, and nothing is stored.
+            RefusedError: a fault refuses it, or a partition key is too long; nothing is stored.
         """
         connection = self.session.connection
         if connection.faults.rejections:
             raise RefusedError(connection.faults.rejections.popleft())
         events = read_events(payload, message_format)
+        for event in events:
+            if event.key is not None and (length := excessive_length(event.key)):
+                raise RefusedError(bad_key(length))
         if self._log is None:
             self._hub.append(events)
         else:

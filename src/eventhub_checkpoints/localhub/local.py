@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from eventhub_checkpoints.amqp.performatives import Error
 from eventhub_checkpoints.amqp.types import CodecError
 from eventhub_checkpoints.localhub import arguments
-from eventhub_checkpoints.localhub.events import Event, make_events, now, read_events
+from eventhub_checkpoints.localhub.events import (
+    Event,
+    StoredEvent,
+    make_events,
+    now,
+    read_events,
+    read_stored,
+)
 from eventhub_checkpoints.localhub.hubs import Hubs
 from eventhub_checkpoints.localhub.server import BackgroundLoop, RefusedLink, Server
 from eventhub_checkpoints.localhub.tls import SelfMadeAuthority
@@ -83,7 +90,8 @@ class LocalHub:
         hubs: names of the hubs, each with its number of partitions; at least one.
         host: the address to listen on.
         port: the port to listen on; 0 takes a free one.
-        consumer_groups: the groups of every hub in addition to `$Default`; None admits any name.
+        consumer_groups: the groups of every hub in addition to `$Default`; None admits any name. A
+            map has those of each hub by its name.
         tls: listen with a certificate of an authority created for this run, see `ca_file`.
         namespace: the namespace that `client_arguments` passes to clients.
         idle_timeout: seconds of silence after which a client is disconnected.
@@ -99,13 +107,14 @@ class LocalHub:
         *,
         host: str = "127.0.0.1",
         port: int = 0,
-        consumer_groups: Iterable[str] | None = None,
+        consumer_groups: Iterable[str] | Mapping[str, Iterable[str]] | None = None,
         tls: bool = False,
         namespace: str = NAMESPACE,
         idle_timeout: float = IDLE_TIMEOUT,
         accept_keys: Iterable[str] | None = None,
     ) -> None:
         arguments.check_settings(host, port, namespace, idle_timeout)
+        arguments.check_flag("tls", tls)
         self.namespace = namespace
         self._bind = (host, port)
         self.tls = tls
@@ -226,6 +235,8 @@ class LocalHub:
         Stores then see `namespace` in keys and paths, whatever the port is; a consumer also needs
         `consumer_group`.
         """
+        arguments.check_text("hub", hub)
+        arguments.check_names(namespace=namespace)
         # Imported here, because the hub itself does not need the client.
         from azure.core.credentials import AzureNamedKeyCredential
         from azure.eventhub import TransportType
@@ -264,7 +275,7 @@ class LocalHub:
         """
         arguments.check_properties(properties)
         if partition_key is not None:
-            arguments.check_text("partition_key", partition_key)
+            arguments.check_key(partition_key)
         stored = make_events(arguments.read_bodies(events), properties, partition_key)
         return self._append(hub, partition_id, stored, enqueued_time)
 
@@ -285,7 +296,8 @@ class LocalHub:
             enqueued_time: as in `publish`.
         """
         try:
-            stored = [event for message in messages for event in read_events(message, 0)]
+            encoded = arguments.read_messages(messages)
+            stored = [event for message in encoded for event in read_events(message, 0)]
         except CodecError as error:
             raise ValueError(f"messages contains an invalid AMQP message: {error}") from error
         return self._append(hub, partition_id, stored, enqueued_time)
@@ -295,6 +307,20 @@ class LocalHub:
     ) -> range:
         enqueued = now() if time is None else arguments.read_time(time)
         return self._call(lambda server: server.log(hub, partition_id).append(events, enqueued))
+
+    def events(self, hub: str, partition_id: str | None = None) -> list[StoredEvent]:
+        """Return the retained events of a partition, or of all in turn; the oldest first.
+
+        Args:
+            hub: the hub's name.
+            partition_id: which partition; None for all.
+        """
+
+        def work(server: Server) -> list[tuple[str, bytes]]:
+            ids = server.find(hub).partition_ids if partition_id is None else [partition_id]
+            return [(each, payload) for each in ids for payload in server.log(hub, each).payloads]
+
+        return [read_stored(each, payload) for each, payload in self._call(work)]
 
     def partition_ids(self, hub: str) -> list[str]:
         """Return the partition ids of a hub, in order."""
@@ -336,6 +362,7 @@ class LocalHub:
         Returns:
             How many events were dropped.
         """
+        arguments.check_flag("forget_offset", forget_offset)
         if before is not None:
             arguments.check_count("before", before, least=0)
 
@@ -408,10 +435,12 @@ class LocalHub:
 
     def refuse_connections(self, refuse: bool = True) -> None:
         """Drop every new connection immediately, until called with False."""
+        arguments.check_flag("refuse", refuse)
         self._set_fault("refusing", refuse)
 
     def refuse_tokens(self, refuse: bool = True) -> None:
         """Refuse every token, as the service refuses a wrong key, until called with False."""
+        arguments.check_flag("refuse", refuse)
         self._set_fault("refusing_tokens", refuse)
 
     def accept_keys(self, keys: Iterable[str] | None) -> None:
@@ -454,6 +483,9 @@ class LocalHub:
             description: the description that the client shows.
         """
         arguments.check_text("condition", condition)
+        arguments.check_names(
+            partition_id=partition_id, consumer_group=consumer_group, description=description
+        )
         error = Error(condition=condition, description=description)
         return self._call(
             lambda server: server.find(hub).detach_readers(error, partition_id, consumer_group)
@@ -471,6 +503,7 @@ class LocalHub:
             partition_id: only its receivers; None means all.
             consumer_group: only its receivers; None means all.
         """
+        arguments.check_names(partition_id=partition_id, consumer_group=consumer_group)
         return self._call(
             lambda server: server.find(hub).mute_readers(partition_id, consumer_group)
         )
@@ -479,10 +512,7 @@ class LocalHub:
         self, count: int, condition: str, description: str = "The link was refused on request."
     ) -> None:
         """Refuse the next `count` links that any client attaches; 0 ends it."""
-        arguments.check_count("count", count, least=0)
-        arguments.check_text("condition", condition)
-        error = Error(condition=condition, description=description)
-        self._set_fault("refusals", deque([error] * count))
+        self._set_errors("refusals", count, condition, description)
 
     def reject_sends(
         self, count: int, condition: str, description: str = "The delivery was refused on request."
@@ -494,18 +524,26 @@ class LocalHub:
             condition: for instance "com.microsoft:server-busy", as the service throttles.
             description: the description that the client shows.
         """
-        arguments.check_count("count", count, least=0)
-        arguments.check_text("condition", condition)
-        error = Error(condition=condition, description=description)
-        self._set_fault("rejections", deque([error] * count))
+        self._set_errors("rejections", count, condition, description)
 
     def lose_answers(self, count: int) -> None:
         """Store the next `count` deliveries of producers, and disconnect instead of answering."""
-        arguments.check_count("count", count, least=0)
+        arguments.check_count("count", count, least=0, most=arguments.MAX_FAULTS)
         self._set_fault("lost_answers", count)
+
+    def _set_errors(self, name: str, count: int, condition: str, description: str) -> None:
+        arguments.check_count("count", count, least=0, most=arguments.MAX_FAULTS)
+        arguments.check_text("condition", condition)
+        arguments.check_names(description=description)
+        error = Error(condition=condition, description=description)
+        self._set_fault(name, deque([error] * count))
 
     def _set_fault(self, name: str, value: object) -> None:
         self._call(lambda server: setattr(server.faults, name, value))
+
+    def end_faults(self) -> None:
+        """End every fault that is in effect, except for receivers that are muted."""
+        self._call(lambda server: server.faults.end())
 
     def refused_links(self) -> list[RefusedLink]:
         """Return the links refused by a fault or by the service's rules, oldest first.

@@ -94,6 +94,8 @@ def _about_hub(hub: Hub) -> dict[str, Any]:
         "created_at": hub.created_at,
         "partition_count": Int(len(hub.partitions)),
         "partition_ids": Array(hub.partition_ids),
+        # The number of regions that hold the hub's events. The client for Go insists on it.
+        "georeplication_factor": Int(hub.regions),
     }
 
 

@@ -10,7 +10,7 @@ import uuid
 from collections import deque
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from eventhub_checkpoints._shared.secrets import quoted
@@ -71,6 +71,13 @@ class Faults:
     rejections: deque[Error] = field(default_factory=deque)
     lost_answers: int = 0
     journal: deque[RefusedLink] = field(default_factory=lambda: deque(maxlen=JOURNAL_SIZE))
+
+    def end(self) -> None:
+        """End all faults, for connections that are open too; the journal stays."""
+        none = Faults()
+        for each in fields(self):
+            if each.name != "journal":
+                setattr(self, each.name, getattr(none, each.name))
 
 
 class BackgroundLoop:

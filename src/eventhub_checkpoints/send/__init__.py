@@ -3,7 +3,7 @@
 `send_batches(address, batches)` lives in `eventhub_checkpoints.send.arrow`, which needs the extra
 `arrow` (pyarrow).
 
-- `settings`: how to send. `routing`: the partition of a key.
+- `settings`: how to send.
 - `events`: rows as columns, and encoded. `filling`: batches of encoded events.
 - `arrow`: columns of Arrow batches. `sender`: what a transport offers; `amqp` and
   `kafka` are the transports.

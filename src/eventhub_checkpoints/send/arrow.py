@@ -220,7 +220,7 @@ def check_targets(ids: Sequence[str | None] | None, keys: Sequence[str | None] |
             )
         if partition_id is not None and keys is not None and keys[row] is not None:
             raise ConfigurationError(
-                f"row {row} of a batch has a partitionKey and a partitionId; expected one of them"
+                f"row {row} of a batch has a partitionKey and a partitionId; leave one of them out"
             )
     if keys is not None and "" in keys:
         raise ConfigurationError(

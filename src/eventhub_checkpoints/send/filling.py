@@ -5,7 +5,23 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 
+from eventhub_checkpoints._shared.partition_keys import LONGEST_KEY, excessive_length
 from eventhub_checkpoints.errors import ConfigurationError
+
+
+def check_keys(keys: Sequence[str | None] | None) -> None:
+    """Check that the service accepts the key of each row.
+
+    Raises:
+        ConfigurationError: one is too long; the message names the row.
+    """
+    for row, key in enumerate(keys or ()):
+        if key is not None and (length := excessive_length(key)):
+            raise ConfigurationError(
+                f"row {row} of a batch has a partitionKey of {length} characters; the service "
+                f"accepts at most {LONGEST_KEY}. Send a hash of it instead, such as sha2(key, 256) "
+                "in Spark"
+            )
 
 
 def check_sizes(sections: Sequence[bytes], limit: int) -> None:

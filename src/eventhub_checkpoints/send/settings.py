@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+from eventhub_checkpoints._shared.partition_keys import Partitioner
 from eventhub_checkpoints._shared.settings import is_count, require, require_seconds
-from eventhub_checkpoints.send.routing import Partitioner
 
 SendPath = Literal["auto", "fast", "public"]
 

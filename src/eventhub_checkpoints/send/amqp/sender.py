@@ -15,6 +15,7 @@ from eventhub_checkpoints._shared.client import (
     failure_of,
     reason,
 )
+from eventhub_checkpoints._shared.partition_keys import partition_of
 from eventhub_checkpoints.errors import ConfigurationError, HubUnavailableError
 from eventhub_checkpoints.receive.amqp.address import HubAddress
 from eventhub_checkpoints.receive.amqp.outage import Outage
@@ -24,8 +25,7 @@ from eventhub_checkpoints.send.amqp.fast import FastOutlet
 from eventhub_checkpoints.send.amqp.outlet import Outlet
 from eventhub_checkpoints.send.amqp.public import PublicOutlet
 from eventhub_checkpoints.send.events import EventRows, encode_rows
-from eventhub_checkpoints.send.filling import Batch, BatchFiller, check_sizes
-from eventhub_checkpoints.send.routing import check_keys, partition_of
+from eventhub_checkpoints.send.filling import Batch, BatchFiller, check_keys, check_sizes
 from eventhub_checkpoints.send.sender import Sender
 from eventhub_checkpoints.send.settings import SendSettings
 
@@ -157,7 +157,12 @@ class HubSender(Sender):
     def _routed(
         self, rows: EventRows, sections: list[bytes]
     ) -> Iterator[tuple[str | None, list[bytes]]]:
-        """Yield the encoded rows of each partition in order; None is the service's choice."""
+        """Yield the encoded rows of each partition in order; None is the service's choice.
+
+        Events of one key are put into the batches of its partition, together with those of other
+        keys, as the buffered producers of the official clients do. A batch for each key would often
+        hold one event.
+        """
         ids, keys = rows.partition_ids, rows.partition_keys
         if ids is None and keys is None:
             yield None, sections
