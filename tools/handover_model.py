@@ -73,6 +73,8 @@ CASES = {
     "planned, two partitions": Case(rounds=(2, 2), ticks=1),
     "two newcomers": Case(newcomers=2, partitions=1, rounds=(2, 2), ticks=1),
     "two newcomers, two partitions": Case(newcomers=2, rounds=(1, 2), ticks=0),
+    "two at once": Case(partitions=4, rounds=(2, 2), ticks=0),
+    "two at once, two newcomers": Case(newcomers=2, partitions=4, rounds=(1, 1), ticks=0),
     "deadline": Case(partitions=1, rounds=(2, 3), ticks=3),
     "newcomer dies": Case(partitions=1, rounds=(2, 2), ticks=2, crashes=1),
     "one of three dies": Case(newcomers=2, partitions=1, rounds=(1, 1), ticks=1, crashes=1),
@@ -112,7 +114,7 @@ class Actor:
     def __init__(self, name: str, skew: int, rounds: int) -> None:
         self.name, self.skew, self.rounds = name, skew, rounds
         self.phase, self.is_alive, self.is_stopping = IDLE, True, False
-        self.group = GroupHandover(LIMIT, name)
+        self.group = GroupHandover(LIMIT)
         self.open: dict[str, str] = {}
         self.held: dict[str, int] = {}
         self.newest: dict[str, int] = {}
@@ -145,9 +147,10 @@ class Actor:
             *(self.result, frozenset(self.open.items()), frozenset(self.held.items())),
             *(frozenset(self.newest.items()), frozenset(self.rows.items())),
             *(frozenset(departures), requests, frozenset(group._owners.items())),
+            frozenset(group._shown.items()),
             *(frozenset(group._spent.items()), frozenset(group.over.items())),
             *(frozenset(group._etags.items()), frozenset(group.released)),
-            *(group._listed_at, group._longest_delay, group._late_until, group._patience),
+            *(group.me, group._listed_at, group._longest_delay, group._late_until, group._patience),
             frozenset(self.asked.items()),
         )
 
@@ -161,6 +164,7 @@ class World:
         self.rows: dict[str, Row] = {}
         self.requests: dict[str, Row] = {}
         owner = Actor("owner", 0, case.rounds[0])
+        owner.group.me = owner.name
         self.actors = [owner]
         for number in range(case.newcomers):
             skew = case.skew if number == 0 else 0
@@ -233,10 +237,10 @@ class World:
         for partition_id, etag in actor.claims:
             answer = Answer.CLAIM
             if not self.is_deaf(actor):
+                actor.group.me = actor.name
                 answer = actor.group.answer(partition_id, actor.name, now)
             if answer is Answer.ASK:
-                owner, old = actor.group.asked(partition_id)
-                asks.append((partition_id, owner, old))
+                asks += actor.group.asked(partition_id)
             if answer in (Answer.ASK, Answer.WAIT):
                 continue
             owner, stored, modified = self.rows[partition_id]

@@ -85,7 +85,9 @@ def test_what_is_no_partition_context_is_refused(
     wait(lambda: consumer.has("0", 1))
     event = consumer.tracked["0"][0]._event
     swapped = event if context == "event" else None
-    with pytest.raises(InvalidRecordError, match=f"partition_context is {said}; expected what"):
+    with pytest.raises(
+        InvalidRecordError, match=f"partition_context is {said}; expected the context"
+    ):
         tracked(stage, checkpointer, swapped, consumer.opened[0])
 
 

@@ -79,7 +79,7 @@ def test_a_store_that_hangs_does_not_hold_the_client_that_stops(
     stage.finished(checkpointer.close())
     assert consumer.closed == [("0", "SHUTDOWN")]
     assert ("release", "0") in store.log
-    assert "partition 0: the last is not saved" in caplog.text
+    assert "partition 0: the last position could not be saved" in caplog.text
     store.is_open.set()
 
 
@@ -145,7 +145,7 @@ def test_who_waits_for_room_says_so(
     checkpointer = stage.checkpointer(store, max_pending=2)
     stage.publish(3)
     consumer = stage.start(store, checkpointer)
-    wait(lambda: "partition 0: no event is begun while 2 are not finished" in caplog.text)
+    wait(lambda: "partition 0: no further event is begun while 2 are unfinished" in caplog.text)
     for number in range(2):
         consumer.tracked["0"][number].done()
     wait(lambda: consumer.has("0", 3))
@@ -246,8 +246,8 @@ def test_an_event_that_is_not_tracked_is_named(
     checkpointer.done(ForeignEvent())
     said = [each.getMessage() for each in caplog.records if "done()" in each.getMessage()]
     assert len(said) == 1
-    assert said[0].startswith("done() was called with event 7, which is unfinished in none of the ")
-    assert "open partitions (0" in said[0]
+    assert said[0].startswith("done() was called with event 7, for which no open ")
+    assert "waits (open: 0)" in said[0]
 
 
 def test_an_event_whose_session_has_ended_is_named_with_its_partition(

@@ -9,7 +9,7 @@ from azure.eventhub.exceptions import ConnectError, EventHubError
 from eventhub_checkpoints import InvalidCheckpointError
 from eventhub_checkpoints.processing.start_position import (
     beyond,
-    has_events_behind,
+    has_events_after,
     refused_position,
 )
 
@@ -144,8 +144,8 @@ def test_every_position_is_beyond_an_empty_hub() -> None:
         (3, 4, True, False),
     ],
 )
-def test_a_hub_has_events_behind_a_start_where_that_is_certain(
+def test_a_hub_has_events_after_a_start_where_that_is_certain(
     start: object, last: int, is_empty: bool, has: bool
 ) -> None:
     properties = {"last_enqueued_sequence_number": last, "is_empty": is_empty}
-    assert has_events_behind(start, properties) is has
+    assert has_events_after(start, properties) is has

@@ -281,7 +281,7 @@ def test_a_stall_says_what_is_known_and_for_how_long() -> None:
         assert str(stall) == f"partition 0 has stalled ({stall.where}): {stall.reason}"
         return stall.reason
 
-    assert reason(WORKING, 0.0) == ("no event arrives, and the hub answers no question for 120 s")
+    assert reason(WORKING, 0.0) == ("no event arrives, and the hub answers no query for 120 s")
     assert reason(WORKING._replace(newest=9)) == (
         "the hub has events up to 9, and none has arrived after 6 for 120 s"
     )
@@ -344,7 +344,7 @@ def test_a_link_that_is_refused_again_and_again_is_a_stall_whatever_is_known() -
     assert [stall and stall.where for stall in found] == [None] * 10 + ["link"]
     assert found[-1] is not None
     assert found[-1].reason == (
-        "the hub answers questions, and accepts none of the client's attempts to read from "
+        "the hub answers queries, and accepts none of the client's attempts to read from "
         "position 'corrupt!'; does it have this position, and the consumer group? Tried for 100 s"
     )
 

@@ -309,7 +309,7 @@ def test_a_failure_that_no_retry_would_fix_is_known_until_the_next_write_begins(
 
 
 def test_an_answer_to_no_write_is_a_defect(tally: Tally) -> None:
-    with pytest.raises(AssertionError, match=r"^a write ended that had not begun$"):
+    with pytest.raises(AssertionError, match=r"^a write ended that had not begun"):
         WriteState(every(events=1), 0.0, tally).was_saved(1.0)
 
 

@@ -10,8 +10,11 @@ A request is *open* for `expires_after` seconds. Meanwhile, if the owner has rel
 or is gone, only the client that asked claims it. After that, for as long again, the request is
 *overdue*: the client that asked may take the partition over from an owner that has not answered.
 Then the request is *void*. It is *spent* once a list has shown the partition with an owner other
-than the one that was asked.
-Requests that are spent or void are withdrawn: their rows are released, as those of ownerships are.
+than the one that was asked. Requests that are spent or void are withdrawn: their rows are released,
+as those of ownerships are.
+
+A client asks for up to two partitions in a round. If it has asked for more than its share, another
+client may replace a request of it by its own, until the owner has released the partition.
 """
 
 import math
@@ -28,6 +31,9 @@ REMEMBERED = 10
 """Times `expires_after` for which it does so after it was late."""
 MOST_PATIENT = 3
 """Times `expires_after` that it grants later at most; the round that is late has no limit."""
+AT_ONCE = 2
+"""Partitions that a client asks for in a round at most. Its load balancer takes over one, but a
+hand-over takes up to two rounds: so the group is balanced as soon as without hand-over."""
 ARROW = ">"
 """Separates who asks from whom it asks. The ids of clients are UUIDs, and do not contain it."""
 
@@ -140,6 +146,7 @@ class GroupHandover:
     over: dict[str, str | None] = field(default_factory=dict)
     left: str | None = None
     _owners: dict[str, tuple[str, float]] = field(default_factory=dict)
+    _shown: dict[str, str] = field(default_factory=dict)
     _requests: dict[str, HandoverRequest] | None = field(default_factory=dict)
     _etags: dict[str, str | None] = field(default_factory=dict)
     _spent: dict[str, str | None] = field(default_factory=dict)
@@ -158,9 +165,9 @@ class GroupHandover:
 
         To every client but its live owner, a partition that is asked for is shown as that of the
         client that asked, also after it was released or its ownership has expired. So each client
-        asks for as many partitions as it would take over, no two ask for the same one, a client
-        that asked gets what was released for it, and a client that finds an owner gone shares the
-        owner's partitions with the others that have asked.
+        asks for as many partitions as it would take over, a client that asked gets what was
+        released for it, and a client that finds an owner gone shares the owner's partitions with
+        the others that have asked.
 
         A partition that the client owns in the store is shown as its own, also if the ownership has
         expired.
@@ -181,8 +188,10 @@ class GroupHandover:
         if requests is not None:
             self._read_requests([dict(row) for row in requests], now)
         self._follow_departures(now)
+        self._shown = {}
         for row in known:
             owner = self._shown_owner(row["partition_id"], now)
+            self._shown[row["partition_id"]] = owner
             if owner == RELEASED:
                 continue  # released, or expired by the client's own rule as well
             row["owner_id"] = owner
@@ -253,7 +262,8 @@ class GroupHandover:
 
     def _shown_owner(self, partition_id: str, now: float) -> str:
         """Return the owner that the client is shown; `RELEASED` if it may claim the partition."""
-        if self._stored_owner(partition_id) == self.me:
+        # Before its first claim, `me` is `RELEASED`, as is the owner of a released partition.
+        if self._stored_owner(partition_id) == self.me != RELEASED:
             return self.me
         live, request = self._live_owner(partition_id, now), self._request(partition_id)
         if request is None:
@@ -279,7 +289,9 @@ class GroupHandover:
         is_own = request is not None and request.requester == claimant
         if partition_id not in self._owners or (owner == RELEASED and (is_own or not is_open)):
             return Answer.CLAIM
-        if self._requests is None or is_open:
+        if self._requests is None:
+            return Answer.WAIT
+        if request is not None and is_open and (is_own or not self._may_replace(request, owner)):
             return Answer.WAIT
         if request is not None and is_own and self._is_overdue(request, now):
             return Answer.CLAIM
@@ -300,11 +312,45 @@ class GroupHandover:
         self.departures[partition_id] = Departure(until)
         return Answer.KEEP
 
-    def asked(self, partition_id: str) -> tuple[str, str | None]:
-        """Record that a partition is asked for; return its owner and the etag of its request."""
-        self.asking.add(partition_id)
-        self.over.pop(partition_id, None)
-        return self._stored_owner(partition_id), self._etags.get(partition_id)
+    def _may_replace(self, request: HandoverRequest, live_owner: str) -> bool:
+        """Return whether an open request of another client may be replaced by one of this client.
+
+        Clients that join at the same time do not know of each other when they ask, so the other
+        client may have asked for more than its share. What exceeds it may be asked for instead,
+        unless the owner has released the partition: then it is claimed soon.
+        """
+        is_excess = self._count(request.requester) > max(1, self._share())
+        return is_excess and live_owner == request.owner
+
+    def _count(self, owner: str) -> int:
+        return sum(each == owner for each in self._shown.values())
+
+    def _share(self) -> int:
+        """Return how many partitions the client's load balancer takes over at most."""
+        owners = {*self._shown.values(), self.me} - {RELEASED}
+        return len(self._shown) // len(owners)
+
+    def asked(self, partition_id: str) -> list[tuple[str, str, str | None]]:
+        """Record that a partition is asked for, and another one of its owner with it.
+
+        The client wants one partition in a round. As long as it lacks more of its share, and the
+        owner has more than its own, it asks for `AT_ONCE`.
+
+        Returns:
+            Of each partition: its id, its owner, and the etag of its request.
+        """
+        owner, share = self._shown[partition_id], self._share()
+        lacks = min(AT_ONCE, share - self._count(self.me), self._count(owner) - share)
+        asked = [partition_id]
+        if owner == self._stored_owner(partition_id):  # otherwise another client has asked for it
+            keys = [key for key, shown in self._shown.items() if shown == owner]
+            at = keys.index(partition_id)
+            # The client has chosen at random, so what follows is random as well.
+            asked += [*keys[at + 1 :], *keys[:at]][: max(0, lacks - 1)]
+        self.asking.update(asked)
+        for key in asked:
+            self.over.pop(key, None)
+        return [(key, self._stored_owner(key), self._etags.get(key)) for key in asked]
 
     def withdrawn(self) -> dict[str, str | None]:
         """Return the requests to withdraw, and forget them: the etag of each, by partition."""

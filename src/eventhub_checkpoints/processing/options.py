@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from inspect import getattr_static, isfunction, signature
+from inspect import getattr_static, isfunction
 from typing import Any
 
-from eventhub_checkpoints._shared.callables import HANDLERS, is_callback
+from eventhub_checkpoints._shared.callables import HANDLERS, is_callback, require_call
 from eventhub_checkpoints._shared.connection_string import ConnectionString
 from eventhub_checkpoints._shared.offset_words import is_taken
 from eventhub_checkpoints._shared.secrets import quoted
@@ -38,16 +38,6 @@ def require_factory(processor: object) -> None:
     require_call("processor", "a partition context and a manager", processor, context, checkpoints)
 
 
-def require_call(name: str, arguments: str, function: Any, *args: object, **kwargs: object) -> None:
-    """Refuse a callable that cannot be called with these arguments."""
-    try:
-        signature(function).bind(*args, **kwargs)
-    except TypeError as error:
-        raise ConfigurationError(f"{name} cannot be called with {arguments}: {error}") from None
-    except ValueError:  # Python does not know the signature
-        return
-
-
 def require_hub(client: Any) -> None:
     """Refuse a client's `from_connection_string` that is bound to what is no connection string.
 
@@ -62,16 +52,17 @@ def require_hub(client: Any) -> None:
 def require_handler(processor: object) -> None:
     """Refuse a processor, or a class of processors, whose methods cannot be called.
 
-    A handler with wrong parameters would fail for each event, as if all of them were poison.
+    A handler with wrong parameters would fail for each event, as if all of them were poison. If an
+    attribute with the name of a handler is no method, each opening of a partition would fail.
     """
     holds = callable(getattr(processor, "process_events", None))
     require("processor", processor, holds, "one that has process_events")
     for name, arguments in HANDLERS.items():
-        method = getattr(processor, name, None)
-        if not callable(method):
+        if not hasattr(processor, name):
             continue
+        method, named = getattr(processor, name), f"{name} of {quoted(processor)}"
+        require(named, method, callable(method), "a method, or no such attribute")
         is_unbound = isinstance(processor, type) and isfunction(getattr_static(processor, name))
-        named = f"{name} of {quoted(processor)}"
         expected = " and ".join(arguments) or "no argument"
         require_call(named, expected, method, *["self"] * is_unbound, *arguments)
 
@@ -79,9 +70,9 @@ def require_handler(processor: object) -> None:
 def other_store(has: str = "another checkpoint_store than the processor") -> ConfigurationError:
     """Return the error for an already constructed client with a different store."""
     return ConfigurationError(
-        f"client is ready and has {has}, so that several processors would all process every "
-        "event: give the client and the processor the same store object, or pass a callable that "
-        "is given checkpoint_store= and returns the client"
+        f"client is ready and has {has}, so that each of several processors would process "
+        "every event: give the client and the processor the same store object, or pass a callable "
+        "that takes checkpoint_store= and returns the client"
     )
 
 
@@ -89,7 +80,7 @@ def not_a_client(what: str, client: object, kind: type) -> ConfigurationError:
     """Return the error that names what was expected instead of a client."""
     return ConfigurationError(
         # The value itself is not shown: a connection string is a secret.
-        f"{what} of type {kind_of(client)}; expected a callable that is given checkpoint_store= "
+        f"{what} of type {kind_of(client)}; expected a callable that takes checkpoint_store= "
         f"and returns an {name_of(kind)}, or such a client"
     )
 

@@ -1,7 +1,7 @@
 """Rule that finds a partition that has stalled, and where it hangs.
 
 A partition has stalled if there is something to do, and nothing has been done for a while: the hub
-has events behind the last one received and none arrives, or an event was received and none is
+has events after the last one received and none arrives, or an event was received and none is
 finished, or a position is finished and none is saved. Snapshots and time are parameters.
 """
 
@@ -189,7 +189,7 @@ class PartitionWatch:
             return
         if silent_since is not None:
             since = max(silent_since, idle_since)
-            reason = "no event arrives, and the hub answers no question"
+            reason = "no event arrives, and the hub answers no query"
             if self._record("hub", since, now, reason, SHORTEST_SILENCE):
                 return
         # Also while a query is under way: what is known of the link is not over then.
@@ -202,7 +202,7 @@ class PartitionWatch:
             return
         position = quoted(self._attempt.position)
         reason = (
-            "the hub answers questions, and accepts none of the client's attempts to read from "
+            "the hub answers queries, and accepts none of the client's attempts to read from "
             f"position {position}; does it have this position, and the consumer group? Tried"
         )
         self._record("link", max(since, idle_since), now, reason)

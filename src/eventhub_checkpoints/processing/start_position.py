@@ -151,7 +151,7 @@ def is_opaque(offset: object) -> bool:
     return is_offset and DECIMAL.fullmatch(str(offset)) is None
 
 
-def has_events_behind(start: object, properties: Mapping[str, Any]) -> bool:
+def has_events_after(start: object, properties: Mapping[str, Any]) -> bool:
     """Return whether a partition has events after a start position, as far as that is known.
 
     Args:

@@ -49,7 +49,7 @@ def test_a_forked_child_writes_its_own_and_not_its_parents(make_sync, begins_wit
 def test_a_child_that_is_forked_while_the_parents_locks_are_held_can_write(make_sync) -> None:
     kept = make_sync()
     kept.save("0", 7)
-    (one,) = kept.store._buffer.everything()
+    (one,) = kept.store._buffer.sessions_of()
 
     def works_in_the_child() -> bool:
         kept.save("0", 8)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from eventhub_checkpoints import ConfigurationError
+from eventhub_checkpoints._shared.callables import run
 from variants import EVERY_CLIENT
 
 Wait = Callable[..., Any]
@@ -50,7 +51,7 @@ async def coroutine_of_steps(*args: Any) -> Iterator[None]:
     return steps(*args)
 
 
-def lazily(*args: Any) -> Any:
+def lazily(*args: Any, **rest: Any) -> Any:
     return map(print, args)
 
 
@@ -64,6 +65,13 @@ def behind_a_decorator(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def with_method(name: str, function: Any) -> type:
     return type("Orders", (Plain,), {name: function})
+
+
+def test_a_partial_that_did_nothing_is_named_by_its_function() -> None:
+    """So is a `client`, to which the processor has added its store."""
+    connection_string = "Endpoint=sb://ns.servicebus.windows.net/;SharedAccessKey=c2VjcmV0"
+    with pytest.raises(ConfigurationError, match=r"^'lazily' returned a map, which"):
+        run(functools.partial(functools.partial(lazily, connection_string), store=5))
 
 
 SYNC_RESULTS = [

@@ -3,6 +3,7 @@
 import asyncio
 import random
 import time
+from dataclasses import replace
 from functools import partial
 from typing import Any
 from unittest.mock import patch
@@ -23,8 +24,8 @@ DRAIN = 8.0
 QUICK = Setting(partitions=2, interval=INTERVAL, drain=0.3, opening=0.2, keep_alive=0.0)
 
 
-async def handed_over(setting: Setting, joins_at: float) -> Move:
-    """The hand-over to a consumer that joins so long after the first.
+async def handed_over(setting: Setting, joins_at: float) -> list[Move]:
+    """The hand-overs to a consumer that joins so long after the first.
 
     Every round takes as long as the client may extend it.
     """
@@ -35,8 +36,7 @@ async def handed_over(setting: Setting, joins_at: float) -> Move:
         await group.join()
         await asyncio.sleep(6 * LONGEST_ROUND * setting.interval)
         await group.stop()
-    (move,) = group.moves()
-    return move
+    return group.moves()
 
 
 @pytest.mark.parametrize("phase", [0.01, 0.29, 0.31, 0.6, 0.9, 1.19])
@@ -45,7 +45,7 @@ def test_a_partition_pauses_for_the_drain_and_a_round_of_who_asked_and_the_openi
 ) -> None:
     rounds = round(LONGEST_ROUND * INTERVAL, DIGITS)
     with quiet():
-        move = simulate(partial(handed_over, QUICK, 2 * rounds + phase))
+        (move,) = simulate(partial(handed_over, QUICK, 2 * rounds + phase))
     # The owner goes on until its next round, which is the fourth.
     assert move.asked == round(2 * rounds + phase, DIGITS)
     assert move.stopped == round(3 * rounds, DIGITS)
@@ -54,6 +54,21 @@ def test_a_partition_pauses_for_the_drain_and_a_round_of_who_asked_and_the_openi
     waited = round(move.claimed - move.released, DIGITS)
     assert waited == round((phase - QUICK.drain) % rounds, DIGITS)
     assert round(move.opened - move.claimed, DIGITS) == QUICK.opening
+
+
+@pytest.mark.parametrize(("partitions", "rounds"), [(4, [0, 0]), (8, [0, 0, 1, 1])])
+def test_two_partitions_are_asked_for_in_a_round_and_claimed_together(
+    partitions: int, rounds: list[int]
+) -> None:
+    setting = replace(QUICK, partitions=partitions)
+    longest = LONGEST_ROUND * INTERVAL
+    with quiet():
+        moves = simulate(partial(handed_over, setting, 2.5 * longest))
+    began = 2.5 * longest
+    assert [round((move.asked - began) / longest, DIGITS) for move in moves] == rounds
+    assert [round((move.claimed - move.asked) / longest, DIGITS) for move in moves] == [
+        1.0 for _ in rounds
+    ]
 
 
 class Processor(aio.PartitionProcessor):

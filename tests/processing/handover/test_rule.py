@@ -49,7 +49,7 @@ def test_the_partition_of_a_live_owner_is_asked_for() -> None:
     group, owners = client("newcomer", [owned("owner")], [])
     assert owners == {"0": "owner"}
     assert group.answer("0", "newcomer", NOW) is Answer.ASK
-    assert group.asked("0") == ("owner", None)
+    assert group.asked("0") == [("0", "owner", None)]
 
 
 def test_a_released_an_expired_and_an_unowned_partition_are_claimed_at_once() -> None:
@@ -160,7 +160,7 @@ def test_an_owner_that_lets_time_pass_is_taken_from_by_the_newcomer_that_asked()
     other, owners = client("other", rows, requests, late)
     assert owners == {"0": "owner"}
     assert other.answer("0", "other", late) is Answer.ASK
-    assert other.asked("0") == ("owner", requests[0]["etag"])
+    assert other.asked("0") == [("0", "owner", requests[0]["etag"])]
 
 
 def test_a_request_of_long_ago_gives_no_right_to_take() -> None:
@@ -275,7 +275,7 @@ def test_a_request_that_is_replaced_is_not_withdrawn_as_well() -> None:
     late, request = NOW + 2 * LIMIT, requested("newcomer", "owner")
     group, _ = client("newcomer", [owned("owner", modified=late)], [request], late)
     assert group.answer("0", "newcomer", late) is Answer.ASK
-    assert group.asked("0") == ("owner", request["etag"])
+    assert group.asked("0") == [("0", "owner", request["etag"])]
     assert group.withdrawn() == {}
     assert group.asking == {"0"}
 
@@ -378,3 +378,77 @@ def test_a_client_that_was_never_late_waits_no_longer_than_until_the_expiry() ->
     group = GroupHandover(1.0, "newcomer")
     group.listed([owned("owner", modified=NOW - 1.5)], [], NOW)
     assert group.answer("0", "newcomer", NOW) is Answer.CLAIM
+
+
+def test_a_client_in_its_first_round_is_not_shown_what_is_released_for_another_one() -> None:
+    """It would want just that, get nothing, and ask for nothing else until its next round."""
+    rows = [owned(""), owned("owner", "1")]
+    group, owners = client("", rows, [requested("newcomer", "owner")])
+    assert owners == {"0": "newcomer", "1": "owner"}
+    assert group.answer("1", "other", NOW) is Answer.ASK
+
+
+def partitions(**counts: int) -> list[Any]:
+    """Rows of that many partitions of each owner, in this order."""
+    owners = [owner for owner, count in counts.items() for _ in range(count)]
+    return [owned(owner, str(number)) for number, owner in enumerate(owners)]
+
+
+def keys(asked: list[tuple[str, str, str | None]]) -> list[str]:
+    return [partition_id for partition_id, *_ in asked]
+
+
+def test_a_client_that_lacks_more_asks_for_two_partitions_of_an_owner_at_once() -> None:
+    group, _ = client("newcomer", partitions(owner=4), [])
+    assert group.asked("1") == [("1", "owner", None), ("2", "owner", None)]
+    assert group.asking == {"1", "2"}
+    assert keys(group.asked("3")) == ["3", "0"]
+    group, _ = client("newcomer", partitions(owner=9), [])
+    assert keys(group.asked("1")) == ["1", "2"]
+
+
+def test_a_client_asks_for_no_more_than_its_share_and_leaves_owners_theirs() -> None:
+    group, _ = client("newcomer", partitions(owner=3), [])
+    assert keys(group.asked("1")) == ["1"]
+    group, _ = client("newcomer", partitions(newcomer=1, owner=3), [])
+    assert keys(group.asked("1")) == ["1"]
+    # A third of 9 is its share, and the owner has one more than that.
+    group, _ = client("newcomer", partitions(newcomer=1, other=4, owner=4), [])
+    assert keys(group.asked("1")) == ["1"]
+
+
+def test_what_others_have_asked_for_or_what_is_free_is_not_asked_for_as_well() -> None:
+    rows = [*partitions(owner=7), owned("", "7")]
+    requests = [requested("other", "owner", "1", NOW), requested("newcomer", "owner", "2")]
+    group, _ = client("newcomer", rows, requests)
+    assert keys(group.asked("0")) == ["0"]
+    group, _ = client("newcomer", rows[:-1], requests[:1])
+    assert keys(group.asked("0")) == ["0", "2"]
+
+
+def test_what_a_client_has_asked_for_beyond_its_share_is_left_to_the_next_one() -> None:
+    """Both have joined at the same time, and the first did not know of the second."""
+    requests = [requested("newcomer", "owner", key) for key in "01"]
+    group, owners = client("third", partitions(owner=4, other=2), requests)
+    assert [*owners.values()] == ["newcomer", "newcomer", "owner", "owner", "other", "other"]
+    assert group.answer("0", "third", NOW) is Answer.ASK
+    assert group.asked("0") == [("0", "owner", requests[0]["etag"])]
+
+
+def test_what_a_client_has_asked_for_within_its_share_is_its_own() -> None:
+    requests = [requested("newcomer", "owner", key) for key in "01"]
+    group, _ = client("third", partitions(owner=8), requests)
+    assert group.answer("0", "third", NOW) is Answer.WAIT
+
+
+def test_what_is_released_for_a_client_is_its_own_also_beyond_its_share() -> None:
+    requests = [requested("newcomer", "owner", key) for key in "01"]
+    rows = [owned(""), *partitions(x=1, owner=3)[1:]]
+    group, _ = client("third", rows, requests)
+    assert group.answer("0", "third", NOW) is Answer.WAIT
+    assert group.answer("1", "third", NOW) is Answer.ASK
+
+
+def test_one_request_is_never_beyond_a_share() -> None:
+    group, _ = client("other", [owned("owner")], [requested("newcomer", "owner")])
+    assert group.answer("0", "other", NOW) is Answer.WAIT

@@ -69,6 +69,22 @@ def test_a_round_costs_one_more_list_and_a_hand_over_request_one_write(rows: Mem
     assert other.requests == ["list", "list hand-over requests", "claim hand-over requests"]
 
 
+@pytest.mark.parametrize(("proposed", "asked"), [("1", "12"), ("0123", "0123")])
+def test_a_partition_is_asked_for_once_however_many_are_proposed(
+    rows: MemoryRows, proposed: str, asked: str
+) -> None:
+    owner, below = Counted(rows), Counted(rows)
+    owner.claim_ownership([claim("owner", key) for key in "0123"])
+    newcomer = HandoverStore(below, expires_after=60)
+    listed = {row["partition_id"]: row for row in newcomer.list_ownership(*SCOPE)}
+    newcomer.claim_ownership([{**listed[key], "owner_id": "newcomer"} for key in proposed])
+    assert below.requests[2:] == ["claim hand-over requests"] * len(asked)
+    made = MemoryCheckpointStore(rows).list_ownership(*SCOPE.handover_requests)
+    assert {row["partition_id"]: row["owner_id"] for row in made} == dict.fromkeys(
+        asked, "newcomer>owner"
+    )
+
+
 def test_hand_over_requests_that_cannot_be_listed_stop_no_renewal_and_nothing_is_taken(
     rows: MemoryRows, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -37,6 +37,12 @@ class Plain(Async):
         """An aio client may call it too."""
 
 
+class Attribute(Plain):
+    def __init__(self, *args: object) -> None:
+        """Its attribute stands where the client's partition is opened."""
+        self.initialize = 5
+
+
 class Nothing:
     def __init__(self, *args: object) -> None:
         """It can be made, and is good for nothing."""
@@ -89,7 +95,7 @@ def test_every_option_is_checked_where_it_is_given(kind: Any, store: Any) -> Non
 @ONLY_CODE
 @pytest.mark.parametrize("client", [None, 5, "Endpoint=sb://...", SimpleNamespace()], ids=str)
 def test_what_is_no_client_and_makes_none_is_refused(kind: Any, store: Any, client: object) -> None:
-    with pytest.raises(ConfigurationError, match=r"^client is .*; expected a callable that is"):
+    with pytest.raises(ConfigurationError, match=r"^client is .*; expected a callable that takes"):
         kind(client, Plain, store=store)
 
 
@@ -113,6 +119,20 @@ def test_a_store_of_the_other_variant_is_refused(kind: Any, other_store: Any) ->
 @pytest.mark.parametrize("processor", [None, 5, Nothing, Nothing(), Plain()])
 def test_what_makes_no_processor_is_refused(kind: Any, store: Any, processor: object) -> None:
     with pytest.raises(ConfigurationError, match=r"^processor is .*; expected .* process_events"):
+        kind(partial, processor, store=store)
+
+
+@ONLY_CODE
+@pytest.mark.parametrize("name", ["initialize", "process_error", "close"])
+@pytest.mark.parametrize("value", [None, 5])
+def test_what_stands_where_a_method_is_called_and_is_none_is_refused(
+    kind: Any, store: Any, name: str, value: object
+) -> None:
+    """It would fail each time that the client opens the partition, and nothing would say so."""
+    processor = type("Orders", (Plain,), {name: value})
+    with pytest.raises(
+        ConfigurationError, match=f"^{name} of .*Orders.* is {value}; expected a method"
+    ):
         kind(partial, processor, store=store)
 
 
@@ -256,8 +276,10 @@ def test_an_async_callable_makes_an_aio_client(runs: Any, wait: Any, variant: st
         pytest.param("sync", None, id="sync-None", marks=pytest.mark.long),
         pytest.param("sync", Nothing(), id="sync-useless", marks=pytest.mark.long),
         pytest.param("sync", Async(), id="sync-async", marks=pytest.mark.long),
+        pytest.param("sync", Attribute(), id="sync-attribute", marks=pytest.mark.long),
         pytest.param(SIMULATED, None, id="aio-None"),
         pytest.param(SIMULATED, Nothing(), id="aio-useless"),
+        pytest.param(SIMULATED, Attribute(), id="aio-attribute"),
     ],
     indirect=["variant"],
 )
@@ -265,7 +287,7 @@ def test_a_factory_that_makes_no_processor_ends_the_run(
     runs: Any, made: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     run = runs.make(runs.stage.store(), handler=lambda context, checkpoints: made)
-    with pytest.raises(ConfigurationError, match=r"processor is|is async"):
+    with pytest.raises(ConfigurationError, match=r"processor is|is async|is 5; "):
         run.run()
     assert runs.owned(run.store) == []
     ours = [record for record in caplog.records if record.name == "eventhub_checkpoints"]

@@ -162,7 +162,7 @@ def test_a_restart_begins_at_the_start_position_and_saves_from_there(
     assert run.seen.events["0"] == [2, 3, 4, 5]
     [told] = [record.getMessage() for record in caplog.records if ours(record)]
     assert told.startswith(
-        "the hub lacks the saved position of partition 0, which begins at its start position: "
+        "the hub lacks the saved position of partition 0, so it is read from its start position: "
         "sequence number 5000 is "
     )
     assert runs.owned(store) == []

@@ -236,6 +236,13 @@ def test_of_two_starts_at_once_one_is_refused(runs: Any, wait: Any) -> None:
 
 
 @EVERY_CLIENT
+def test_waiting_for_a_processor_that_was_not_started_is_refused(runs: Any) -> None:
+    run = runs.make(runs.stage.store())
+    with pytest.raises(ConfigurationError, match=r"not started; call start\(\) before wait"):
+        run.begin("wait").result(LIMIT)
+
+
+@EVERY_CLIENT
 @pytest.mark.parametrize("is_ready", [False, True])
 def test_a_processor_that_was_stopped_starts_again_where_it_was(
     runs: Any, wait: Any, is_ready: bool

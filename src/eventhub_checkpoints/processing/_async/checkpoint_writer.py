@@ -250,7 +250,9 @@ class CheckpointWriter:
         try:
             if flushes and not await self.flush(session, seconds):
                 log.warning(
-                    "partition %s: the last is not saved; it is read again", session.partition_id
+                    "partition %s: the last position could not be saved; the events after the "
+                    "saved one are read again",
+                    session.partition_id,
                 )
         finally:
             self.end(session)

@@ -39,6 +39,7 @@ from eventhub_checkpoints.processing._async.watchdog import (
 )
 from eventhub_checkpoints.processing.policy import DEFAULT_POLICY, Policy, any_of, every
 from eventhub_checkpoints.processing.statistics import PartitionStats
+from eventhub_checkpoints.records import checked_name
 from eventhub_checkpoints.sdk.consumer import UNKNOWN, store_of
 from eventhub_checkpoints.sdk.stack import is_client_closed
 
@@ -219,8 +220,8 @@ class Checkpointer(
                 Let the exception leave the handler: the client then closes the partition, and the
                 event is read again.
         """
-        # `_last_used` is whichever session a thread used last. The client passes one object for all
-        # events of a partition, which tells whether it is this one; any other is compared by name.
+        # Any thread may have set `_last_used`. The client passes one context object for all events
+        # of a partition, so identity tells whether it is this session. `_session_of` goes by names.
         session = CURRENT_SESSION.get() or self._last_used
         if (
             session is None
@@ -280,22 +281,23 @@ class Checkpointer(
         """Log an event that cannot be finished, and its partition if that is known."""
         if not hasattr(event, "sequence_number"):
             what = f"a value of type {kind_of(event)}; expected an event"
-        elif session := self._sessions.ended_with(event):
+        elif session := self._sessions.ended_before(event):
             what = (
                 f"event {event.sequence_number} of partition {session.partition_id}, whose session "
                 "has ended: the event is read again"
             )
         else:
-            open_ones = [each.partition_id for each in self._sessions.open.values()]
+            ids = [each.partition_id for each in self._sessions.open.values()]
             what = (
-                f"event {event.sequence_number}, which is unfinished in none of the open "
-                f"partitions ({some(open_ones) or 'none'}): it was never passed to track(), or was "
-                "finished before"
+                f"event {event.sequence_number}, for which no open partition waits (open: "
+                f"{some(ids) or 'none'}): it was never passed to track(), or was finished before"
             )
         self._warn(f"done() was called with {what}", topic="done")
 
     async def flush(self, partition_id: str | None = None) -> bool:
         """Save what is finished, of one or all partitions; return whether all of it is saved."""
+        if partition_id is not None:
+            checked_name("partition_id", partition_id)
         return await self._sessions.flush(partition_id)
 
     async def close(self) -> None:
@@ -303,7 +305,7 @@ class Checkpointer(
 
         Waits for a partition that is being closed: its events may finish within `drain_timeout`,
         and then the client releases it. (An aio client's `close` does not always wait for that.)
-        What the client of a `HandoverStore` has asked others for is withdrawn.
+        The hand-over requests of a `HandoverStore` are withdrawn.
         """
         if not all(session.is_announced for session in self._sessions.open.values()):
             self._warn(NOT_ANNOUNCED)

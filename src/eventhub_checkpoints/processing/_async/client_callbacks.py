@@ -435,7 +435,7 @@ class ClientCallbacks:
         partition = self._partition(context.partition_id)
         with self._guard:
             # From here on, events that a sync client delivers in another thread begin a new
-            # session: a handler that is being closed would leave them out, and those behind them
+            # session: a handler that is being closed would leave them out, and those after them
             # would be saved.
             handler, partition.handler = partition.handler, None
             partition.closing += handler is not None
@@ -503,7 +503,7 @@ class ClientCallbacks:
         elif self._options.on_invalid_checkpoint == "restart":
             self.choice.refuse(partition_id)
             log.warning(
-                "the hub lacks the saved position of partition %s, which begins at its start "
+                "the hub lacks the saved position of partition %s, so it is read from its start "
                 "position: %s",
                 partition_id,
                 problem,

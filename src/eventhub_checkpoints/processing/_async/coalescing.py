@@ -86,8 +86,8 @@ class WriteBuffer(CheckpointWriter):
                 self.by_names[names_of(row)] = self.sessions[key]
             return self.sessions[key]
 
-    def everything(self, scope: tuple[str, ...] | None = None) -> list[BufferedSession]:
-        """Return the sessions of a consumer group, in lower case, or all of them."""
+    def sessions_of(self, scope: tuple[str, ...] | None = None) -> list[BufferedSession]:
+        """Return the sessions of a consumer group, by its names in lower case; None: all."""
         with self._guard:
             return [each for key, each in self.sessions.items() if scope in (None, key[0])]
 
@@ -104,7 +104,7 @@ class WriteBuffer(CheckpointWriter):
         begun = [each.flushing.of(each.watermark.count, now) for each in leaving]
         end = max(begun, default=now) + seconds
         if not await self.flush_all(leaving, end - now):
-            now, others = time.monotonic(), [*(set(self.everything()) - set(leaving))]
+            now, others = time.monotonic(), [*(set(self.sessions_of()) - set(leaving))]
             for each in others:
                 each.flushing.of(each.watermark.count, now)
             await self.begin_flush(others, seconds)
@@ -167,7 +167,7 @@ class WriteBuffer(CheckpointWriter):
     ) -> None:
         """Write any position at once, with arguments of the store; raise what the store raises.
 
-        It stands for everything requested so far. If the write fails, that remains unsaved.
+        It stands for all checkpoints so far; if the write fails, they remain unsaved.
 
         Raises:
             StoreUnavailableError: another write did not end within `write_timeout`.
@@ -256,6 +256,7 @@ class CoalescingCheckpointStore(
         self._buffer = self._make_buffer()
 
     @own_client_only
+    @with_checked_arguments
     async def list_ownership(
         self,
         fully_qualified_namespace: str,
@@ -276,9 +277,9 @@ class CoalescingCheckpointStore(
         """Claim, renew or release partitions in the store below.
 
         Unwritten checkpoints of a partition are written before it is released, and dropped if that
-        fails: the next owner reads those events again. Those of a lost partition, which a list may
-        show too, are written at once, without waiting for it, and so are later ones. If the store
-        below lets checkpoints go back, they are dropped instead.
+        fails: the next owner reads those events again. If a claim or a list shows that a partition
+        is lost, its unwritten checkpoints, and any later ones, are written at once in the
+        background; they are dropped instead if the store below lets checkpoints go back.
         """
         self._enter_loop()
         rows = list(checked_rows(ownership_list))
@@ -289,6 +290,7 @@ class CoalescingCheckpointStore(
         return won
 
     @own_client_only
+    @with_checked_arguments
     async def list_checkpoints(
         self,
         fully_qualified_namespace: str,
@@ -300,7 +302,7 @@ class CoalescingCheckpointStore(
         self._enter_loop()
         names = fully_qualified_namespace, eventhub_name, consumer_group
         folded = tuple(str(name).lower() for name in names)
-        await self._buffer.flush_all(self._buffer.everything(folded), self._write_timeout)
+        await self._buffer.flush_all(self._buffer.sessions_of(folded), self._write_timeout)
         return await self.store.list_checkpoints(*names, **kwargs)
 
     async def update_checkpoint(self, checkpoint: Mapping[str, Any], **kwargs: Any) -> None:
@@ -348,7 +350,7 @@ class CoalescingCheckpointStore(
     async def flush(self) -> bool:
         """Write all unwritten checkpoints; return whether all of them are written."""
         self._enter_loop()
-        return await self._buffer.flush_all(self._buffer.everything(), self._write_timeout)
+        return await self._buffer.flush_all(self._buffer.sessions_of(), self._write_timeout)
 
     async def close(self) -> None:
         """Write all unwritten checkpoints; the store below stays open, and this one is reusable."""
@@ -369,7 +371,7 @@ class CoalescingCheckpointStore(
     def healthy(self) -> bool:
         """Return whether checkpoints are being written: for a liveness probe."""
         if self._loop_key is None:
-            return not any(each.unsaved for each in self._buffer.everything())
+            return not any(each.unsaved for each in self._buffer.sessions_of())
         return self._buffer.is_healthy()
 
     def _enter_loop(self) -> None:

@@ -521,7 +521,7 @@ class PartitionHandler:
         if not await self._task.end(drained_by - time.monotonic()):
             self._warn("the handler did not end, and was cut off")
         if not await self.session.until(lambda: not tracked, drained_by - time.monotonic()):
-            self._warn(f"{len(tracked)} events that were left behind are unfinished")
+            self._warn(f"{len(tracked)} events that were passed to track() are unfinished")
         if hasattr(self._processor, "close"):
             await self._task.begin(self._close, reason)
             if not await self._task.end(seconds):

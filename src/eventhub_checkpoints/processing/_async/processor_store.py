@@ -144,7 +144,9 @@ class ProcessorStore(CheckpointStore):
         except Exception as error:
             partition_ids = ", ".join(row["partition_id"] for row in rows)
             log.warning(
-                "partitions %s stay owned until that expires: %s", partition_ids, described(error)
+                "ownerships of partitions %s stay until they expire: %s",
+                partition_ids,
+                described(error),
             )
 
     async def _claim(
@@ -187,7 +189,8 @@ class ProcessorStore(CheckpointStore):
                 self._held.clear()
         except TimeoutError as error:
             log.warning(
-                "what was claimed last may stay owned until that expires: %s", described(error)
+                "ownerships that were claimed last may stay until they expire: %s",
+                described(error),
             )
             return
         if left:
@@ -201,9 +204,9 @@ class ProcessorStore(CheckpointStore):
         **kwargs: Any,
     ) -> Iterable[dict[str, Any]]:
         scope = Scope(fully_qualified_namespace, eventhub_name, consumer_group)
-        # Either client may open a partition again while it is still closing it: not before its last
-        # checkpoint. What it hands over is not opened: its drain would hold up the round, and with
-        # it the opening of other partitions and the next renewals.
+        # Either client may open a partition again while it is still closing it, but must not before
+        # its last checkpoint is stored. A partition that is handed over is not opened, so that its
+        # drain does not hold up the opening of others and the next renewals.
         reopened = [key for key in self.won if not self._run.is_handing_over(*scope, key)]
         await self._run.wait_closed(reopened)
         rows = await self._call(self.store.list_checkpoints, *scope, **kwargs)

@@ -192,6 +192,11 @@ class ReceiveLoop:
         self._is_cancelled = False
         self._task = asyncio.get_running_loop().create_task(received())
 
+    @property
+    def is_unstarted(self) -> bool:
+        """Return whether no run has begun that `wait` could wait for, nor has one ended."""
+        return not (self._is_begun or self._over.is_set())
+
     def signal_end(self) -> None:
         """Request that the processor stops; see `wait`."""
         self._over.set()

@@ -55,7 +55,7 @@ def names_of(partition_context: PartitionContext) -> Names:
     except AttributeError:
         kind = None if partition_context is None else type(partition_context)
         raise InvalidRecordError(
-            "partition_context", kind, "what the client gives a handler before the events"
+            "partition_context", kind, "the context that the client passes to its handlers"
         ) from None
 
 
@@ -157,7 +157,7 @@ class PartitionSession(SessionProgress[Watermark]):
         """Wait until one more event may be started.
 
         Raises:
-            CheckpointStoreError: an event has failed, and nothing behind it can be saved; or the
+            CheckpointStoreError: an event has failed, and nothing after it can be saved; or the
                 client was closed.
         """
         warns_at = time.monotonic() + PATIENCE
@@ -165,12 +165,12 @@ class PartitionSession(SessionProgress[Watermark]):
             if is_client_closed():
                 raise CheckpointStoreError(
                     f"partition {self.partition_id}: the client was closed while an event waited "
-                    "until others were finished and saved; it is read again"
+                    "until others were finished and saved; that event is read again"
                 )
             if time.monotonic() >= warns_at:
                 warns_at += PATIENCE
                 log.warning(
-                    "partition %s: no event is begun while %d are not finished and %d not saved",
+                    "partition %s: no further event is begun while %d are unfinished, %d unsaved",
                     self.partition_id,
                     self.pending,
                     self.unsaved,
@@ -181,8 +181,8 @@ class PartitionSession(SessionProgress[Watermark]):
     def stuck_error(self) -> CheckpointStoreError:
         """Return the error for the handler to raise, so that the partition is claimed again."""
         return CheckpointStoreError(
-            f"partition {self.partition_id}: an event was given up, and nothing behind it can be "
-            "saved; it is read again when the partition is claimed again"
+            f"partition {self.partition_id}: the processing of an event has failed, so no later "
+            "position can be saved; that event is read again when the partition is claimed again"
         )
 
     def enter(self, event: InFlightEvent, client_event: Any) -> bool:
@@ -366,7 +366,7 @@ class PartitionSessions:
         return session
 
     def _overlapped(self, before: PartitionSession) -> PartitionSession | None:
-        """Return the earlier session if its last write may follow the listing for the next one."""
+        """Return the earlier session if its last write may come after the next one has listed."""
         if before.ended_at is None:
             # A sync client has opened it again while `on_close` of the earlier session still runs,
             # or has never closed it. Whatever write runs now is waited for in `is_covered`.
@@ -377,18 +377,18 @@ class PartitionSessions:
         before.before = None
         return before
 
-    def ended_with(self, event: object) -> PartitionSession | None:
-        """Return the last session of a partition that has ended before this event was finished."""
+    def ended_before(self, event: object) -> PartitionSession | None:
+        """Return the session that has ended before this event of it was finished, if any."""
         for session in list(self._newest.values()):
             if session.is_over and id(event) in session.begun:
                 return session
         return None
 
     def drained_by(self, session: PartitionSession, seconds: float) -> float:
-        """Return until when the events of a session, whose client stops, may finish.
+        """Return until when the events of a session may finish, as its client stops.
 
-        A sync client closes its partitions one after another, so they share one deadline: it starts
-        now for the other partitions too, unless more of their events are started.
+        A sync client closes its partitions one after another. So the time starts now for the other
+        partitions too; it starts again for one in which more events begin.
         """
         for each in self._of_same_client(session):
             each.draining_since()
@@ -406,8 +406,8 @@ class PartitionSessions:
         Args:
             session: to end.
             flushes: whether its last position is written first, within `write_timeout`.
-            stops: whether its client stops. Writing then starts for the other sessions too, and
-                they share that time, unless more of their events are finished.
+            stops: whether its client stops. Then the writes of its other sessions begin as well,
+                and their time starts now; it starts again for one in which more events finish.
         """
         now = time.monotonic()
         end = now + self._write_timeout
@@ -445,7 +445,7 @@ class PartitionSessions:
     async def close(self) -> None:
         """Write what is finished, and end all sessions for good.
 
-        A session that is being closed keeps the time that it has for that, until it is released.
+        A session that is being closed keeps its own time limit.
         """
         with self._guard:
             self._is_closed, sessions = True, list(self.open.values())

@@ -23,7 +23,7 @@ from eventhub_checkpoints.errors import InvalidRecordError
 from eventhub_checkpoints.processing._sync.coalescing import CoalescingCheckpointStore
 from eventhub_checkpoints.processing._sync.receive_loop import to_the_end
 from eventhub_checkpoints.processing.handover import Answer, GroupHandover, HandoverRequest
-from eventhub_checkpoints.records import RELEASED, Scope, checked_row, checked_rows
+from eventhub_checkpoints.records import RELEASED, Scope, checked_name, checked_row, checked_rows
 
 log = logging.getLogger("eventhub_checkpoints")
 
@@ -125,6 +125,7 @@ class HandoverStore(
         self._is_quick = isinstance(store, CoalescingCheckpointStore)
         self._groups = PerProcess(Groups)
 
+    @with_checked_arguments
     def is_handing_over(
         self,
         fully_qualified_namespace: str,
@@ -138,10 +139,11 @@ class HandoverStore(
         before the callback returns, as long as the hand-over request is open.
         """
         scope = Scope(fully_qualified_namespace, eventhub_name, consumer_group).folded
+        id_ = checked_name("partition_id", partition_id)
         groups = self._groups.value
         with groups.guard:
             group = groups.by_scope.get(scope)
-            return group is not None and group.is_departing(partition_id, time.time())
+            return group is not None and group.is_departing(id_, time.time())
 
     @contextmanager
     def _group(self, scope: Scope) -> Iterator[GroupHandover]:
@@ -154,6 +156,7 @@ class HandoverStore(
             yield group
 
     @own_client_only
+    @with_checked_arguments
     def list_ownership(
         self,
         fully_qualified_namespace: str,
@@ -193,24 +196,26 @@ class HandoverStore(
             `ClaimResult`.
         """
         rows, claims = list(checked_rows(ownership_list)), []
-        requests, departing = [], set[str]()
+        requests: dict[tuple[Scope, str], dict[str, Any]] = {}
+        departing = set[str]()
         for row in rows:
-            answer, request = self._answer(row)
+            answer, asked = self._answer(row)
             if answer is Answer.RELEASE:
                 row = {**row, "owner_id": RELEASED}
             if answer in (Answer.KEEP, Answer.RELEASE):
                 departing.add(row["partition_id"])
             if answer is Answer.ASK:
-                requests.append(request)
+                requests |= {(Scope.from_dict(each), each["partition_id"]): each for each in asked}
             elif answer is not Answer.WAIT:
                 claims.append(row)
         won: Rows = []
         if claims or not rows:
             won = list(self.store.claim_ownership(claims, **kwargs))
+        written = [*requests.values()]
         if any(row.get("owner_id") for row in rows):
-            requests += self._withdrawals()
-        if requests:
-            self._ask(requests)
+            written += self._withdrawals()
+        if written:
+            self._ask(written)
         # The client must not reopen a partition that it has released meanwhile, after a drain.
         won = [row for row in won if not self._is_released(row)]
         if not departing:
@@ -219,27 +224,27 @@ class HandoverStore(
         gone = [row for row in won if row["partition_id"] in departing and row["owner_id"]]
         return ClaimResult(kept, gone)
 
-    def _answer(self, claim: Any) -> tuple[Answer, dict[str, Any]]:
-        """Return what becomes of a claim, and for `Answer.ASK` the row of the request."""
+    def _answer(self, claim: Any) -> tuple[Answer, Rows]:
+        """Return what becomes of a claim, and for `Answer.ASK` the rows of requests."""
         try:
             scope, claimant = Scope.from_dict(claim), claim.get("owner_id")
         except InvalidRecordError:
-            return Answer.CLAIM, {}  # the store below reports it, after it has tried the others
+            return Answer.CLAIM, []  # the store below reports it, after it has tried the others
         partition_id = claim.get("partition_id")
         if not isinstance(partition_id, str) or not isinstance(claimant, str):
-            return Answer.CLAIM, {}
+            return Answer.CLAIM, []
         with self._group(scope) as group:
             if claimant == RELEASED:
                 group.closed(partition_id)
-                return Answer.CLAIM, {}
+                return Answer.CLAIM, []
             group.me = claimant
             answer = group.answer(partition_id, claimant, time.time())
-            if answer is not Answer.ASK:
-                return answer, {}
-            owner, etag = group.asked(partition_id)
-            return answer, HandoverRequest.row(
-                checked_row(claim), scope.handover_requests.consumer_group, owner, etag
-            )
+            asked = group.asked(partition_id) if answer is Answer.ASK else []
+        consumer_group, row = scope.handover_requests.consumer_group, checked_row(claim)
+        return answer, [
+            HandoverRequest.row({**row, "partition_id": key}, consumer_group, owner, etag)
+            for key, owner, etag in asked
+        ]
 
     def _is_released(self, row: dict[str, Any]) -> bool:
         if not row["owner_id"]:
@@ -306,6 +311,7 @@ class HandoverStore(
                     ]
                 )
 
+    @with_checked_arguments
     def list_checkpoints(
         self,
         fully_qualified_namespace: str,
@@ -326,5 +332,5 @@ class HandoverStore(
         if self._is_quick:  # it only records the checkpoint, and this runs for every event
             self.store.update_checkpoint(checkpoint, **kwargs)  # type: ignore[arg-type]
         else:
-            write = partial(self.store.update_checkpoint, dict(checkpoint), **kwargs)
+            write = partial(self.store.update_checkpoint, dict(checked_row(checkpoint)), **kwargs)
             to_the_end(write, seconds=LAST_WRITE)

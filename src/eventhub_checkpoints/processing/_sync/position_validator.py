@@ -155,7 +155,7 @@ class PositionValidator:
         number, offset = self._choice.last_shown(partition_id) or (None, None)
         is_shown = number is not None or bool(offset)
         start = number if is_shown else self._choice.start_of(partition_id)
-        check = partial(start_position.has_events_behind, start)
+        check = partial(start_position.has_events_after, start)
         return bool(self._check(partition_id, check))
 
     def _problem(self, partition_id: str, position: Stored, remedy: str | None) -> str | None:

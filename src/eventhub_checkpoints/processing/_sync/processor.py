@@ -23,9 +23,11 @@ from eventhub_checkpoints._shared._sync.client_check import (
     check_store,
 )
 from eventhub_checkpoints._shared.arguments import with_checked_arguments
+from eventhub_checkpoints._shared.callables import require_call
 from eventhub_checkpoints._shared.client import explanation
 from eventhub_checkpoints._shared.pickling import OfOneProcess
 from eventhub_checkpoints._shared.secrets import quoted
+from eventhub_checkpoints._shared.settings import require_seconds
 from eventhub_checkpoints._shared.start_position import client_position
 from eventhub_checkpoints.errors import ConfigurationError, PoisonError
 from eventhub_checkpoints.processing._sync.client_callbacks import ClientCallbacks
@@ -41,7 +43,6 @@ from eventhub_checkpoints.processing.options import (
     Options,
     not_a_client,
     other_store,
-    require_call,
     require_factory,
     require_hub,
     require_start,
@@ -334,6 +335,8 @@ class EventProcessor(
             InvalidCheckpointError: the processor had stopped for this reason.
             BaseException: a handler raised one that is not an `Exception`, such as `SystemExit`.
         """
+        if timeout is not None:
+            require_seconds("timeout", timeout, or_zero=True)
         callbacks = self._callbacks
         # Also while it is still being started: it then ends by itself.
         callbacks.stop()
@@ -355,7 +358,13 @@ class EventProcessor(
             raise callbacks.error
 
     def wait(self) -> None:
-        """Wait until there is a reason to stop: an error, or the end of the client."""
+        """Wait until there is a reason to stop: an error, or the end of the client.
+
+        Raises:
+            ConfigurationError: the processor was not started.
+        """
+        if self._receive_loop.is_unstarted:
+            raise ConfigurationError("the processor was not started; call start() before wait()")
         self._receive_loop.wait()
 
     def run(self) -> None:

@@ -120,6 +120,11 @@ class ReceiveLoop:
         self._thread = threading.Thread(target=received, name="event-processor", daemon=True)
         self._thread.start()
 
+    @property
+    def is_unstarted(self) -> bool:
+        """Return whether no run has begun that `wait` could wait for, nor has one ended."""
+        return not (self._is_begun or self._over.is_set())
+
     def signal_end(self) -> None:
         """Signal that there is a reason to stop."""
         self._over.set()

@@ -155,12 +155,12 @@ class Watchdog:
         self.stalls: list[Stall] = []
 
     def start(self) -> None:
-        """Start to look, unless nothing is watched."""
+        """Start looking, unless nothing is watched."""
         if self._limit is not None:
             self._background.start()
 
     def stop(self) -> None:
-        """Stop to look."""
+        """Stop looking."""
         self._background.stop(LAST_ANSWER)
         self._watches.clear()
         self.stalls = []
@@ -208,26 +208,26 @@ class Watchdog:
         self.stalls = [each.stall for each in self._watches.values() if each.stall is not None]
         self._ask(watched, now)
 
-    def _attribute(self, each: WatchedPartition, watched: list[WatchedPartition]) -> None:
+    def _attribute(self, partition: WatchedPartition, watched: list[WatchedPartition]) -> None:
         """Attribute a stall to the running handler, if no event arrives because of it."""
-        watch = self._watches[each.key]
-        stall, session = watch.stall, each.session
-        if stall is None or stall.where != "link" or session is None or each.snapshot.is_lost:
+        watch = self._watches[partition.key]
+        stall, session = watch.stall, partition.session
+        if stall is None or stall.where != "link" or session is None or partition.snapshot.is_lost:
             return
         if frame := session.source.handler():
             reason = f"its handler was called, and has not returned for {stall.seconds:.0f} s"
             watch.attribute("handler", f"{reason}: {frame}")
         elif ONE_THREAD:
-            self._attribute_to_others(each, stall, watched)
+            self._attribute_to_others(partition, stall, watched)
 
     def _attribute_to_others(
-        self, each: WatchedPartition, stall: Stall, watched: list[WatchedPartition]
+        self, partition: WatchedPartition, stall: Stall, watched: list[WatchedPartition]
     ) -> None:
         """Attribute a stall to the handler of another partition.
 
         A synchronous client calls all handlers in one thread.
         """
-        watch = self._watches[each.key]
+        watch = self._watches[partition.key]
         for other in watched:
             session, theirs = other.session, self._watches[other.key]
             if session is None or theirs is watch:
@@ -237,48 +237,48 @@ class Watchdog:
             if theirs.stall is not None:
                 reason = f"the client waits for the handler of partition {other.partition_id}"
                 watch.attribute("handler", f"{reason}, for {stall.seconds:.0f} s")
-            elif not self._had_turn(each):
+            elif not self._had_turn(partition):
                 watch.clear()
             return
 
-    def _had_turn(self, each: WatchedPartition) -> bool:
+    def _had_turn(self, partition: WatchedPartition) -> bool:
         """Return whether the client has polled a partition since events for it exist.
 
         The client polls the partitions in turn: if another one has received something twice, this
         one had its turn.
         """
-        before = self._arrivals_before.get(each.key, {})
+        before = self._arrivals_before.get(partition.key, {})
         return any(
             watch.arrivals - before.get(key, watch.arrivals) > 1
             for key, watch in self._watches.items()
-            if key != each.key
+            if key != partition.key
         )
 
-    def _report(self, each: WatchedPartition, before: Stall | None, now: float) -> None:
+    def _report(self, partition: WatchedPartition, before: Stall | None, now: float) -> None:
         """Report a stall that begins or ends, and reopen the link if the stall lasts."""
-        stall, reached = self._watches[each.key].stall, each.snapshot.reached
-        if each.session is not None:
-            each.session.stall = stall
-        reopenings = self._reopenings.get(each.name)
+        stall, reached = self._watches[partition.key].stall, partition.snapshot.reached
+        if partition.session is not None:
+            partition.session.stall = stall
+        reopenings = self._reopenings.get(partition.name)
         if reopenings is not None and reopenings.is_over(reached):
-            del self._reopenings[each.name]
+            del self._reopenings[partition.name]
         if stall is None:
             if before is not None:
-                log.warning("partition %s continues after a stall", each.partition_id)
+                log.warning("partition %s continues after a stall", partition.partition_id)
             return
         if before is None or before.where != stall.where:
             log.error("%s", stall)
-            if each.session is not None:
-                each.session.progress.tally.stalls += 1
+            if partition.session is not None:
+                partition.session.progress.tally.stalls += 1
             if callable(self._on_stall):
                 self._begin(self._call, self._on_stall, stall)
         if self._on_stall != "reopen" or stall.where != "link":
             return
         assert self._limit is not None
-        reopenings = self._reopenings.setdefault(each.name, Reopenings(self._limit))
+        reopenings = self._reopenings.setdefault(partition.name, Reopenings(self._limit))
         if reopenings.is_due(reached, now):
-            log.warning("partition %s is opened again", each.partition_id)
-            self._reopen(each)
+            log.warning("partition %s is opened again", partition.partition_id)
+            self._reopen(partition)
 
     def _call(self, function: Callable[[Stall], Any], stall: Stall) -> None:
         try:
@@ -307,7 +307,7 @@ class Watchdog:
             if now - began >= QUERY_LOST_AFTER * self._limit:
                 self._silent_since = self._unanswered_since()
                 self._queries.pop(query, None)
-        # A query that hangs may never end, although the hub answers others, so others are sent.
+        # A query that hangs may never end although the hub answers others, so another one is sent.
         late = ASKING * self._limit
         hanging = [began for began in self._queries.values() if now - began >= late]
         if len(self._queries) > len(hanging) or len(hanging) >= MAX_HANGING_QUERIES:
@@ -325,14 +325,14 @@ class Watchdog:
             self._queries[query] = now
             self._begin(self._query, query, first, watch)
 
-    def _query(self, query: object, each: WatchedPartition, watch: PartitionWatch) -> None:
+    def _query(self, query: object, partition: WatchedPartition, watch: PartitionWatch) -> None:
         try:
             # An aio client that is cancelled during the query leaks its connection.
-            read = each.client.get_partition_properties
-            watch.answered(to_the_end(read, each.partition_id, seconds=LAST_ANSWER))
+            read = partition.client.get_partition_properties
+            watch.answered(to_the_end(read, partition.partition_id, seconds=LAST_ANSWER))
         except Exception as error:
             log.debug(
-                "partition %s: the hub did not answer: %s", each.partition_id, described(error)
+                "partition %s: the hub did not answer: %s", partition.partition_id, described(error)
             )
             if self._silent_since is None:
                 self._silent_since = self._queries.get(query)
