@@ -66,8 +66,8 @@ class JsonCheckpointStore(BaseCheckpointStore):
     def write_checkpoint(self, checkpoint: Checkpoint, seen: str | Seen) -> Written | Conflict:
         with self._locked(checkpoint, "checkpoint") as path:
             stored = load(path)
-            found = stored["version"] if stored else ABSENT
-            if seen is not FORCE and found != (ABSENT if seen is UNKNOWN else seen):
+            version = stored["version"] if stored else ABSENT
+            if seen is not FORCE and version != (ABSENT if seen is UNKNOWN else seen):
                 return Conflict(Checkpoint(checkpoint.scope, **stored) if stored else None)
             save(path, checkpoint, ["partition_id", "offset", "sequence_number", "version"])
             return Written(checkpoint.version)

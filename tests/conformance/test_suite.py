@@ -1,5 +1,6 @@
 """The pytest class, as the author of a store sees it: one run of pytest over several classes."""
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -8,6 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from eventhub_checkpoints import conformance
 from waiting import LIMIT
 
 pytestmark = pytest.mark.waits
@@ -151,3 +153,12 @@ def test_processes_that_can_race_must_not_be_left_out(ran_in_processes: Ran) -> 
     [(outcome, reason)] = ran_in_processes("TestLacksRacesThatItHas", "lacking")
     assert outcome == "failure"
     assert "`lacks` leaves out what could be shown" in reason
+
+
+def test_pytest_does_not_add_to_the_reasons_of_a_report() -> None:
+    """The package ships a plugin, so pytest would rewrite the assertions of all its modules."""
+    folder = Path(conformance.__file__).parent
+    modules = {path.name: path.read_text() for path in folder.rglob("*.py")}
+    asserting = {name for name, text in modules.items() if re.search(r"^\s+assert ", text, re.M)}
+    assert asserting
+    assert {name for name in asserting if "PYTEST_DONT_REWRITE" not in modules[name]} == set()

@@ -9,7 +9,11 @@ from azure.eventhub import TransportType
 from eventhub_checkpoints import ConfigurationError
 from eventhub_checkpoints.receive import HubAddress, OffsetRange, ReadSettings, list_partitions
 from eventhub_checkpoints.receive.batches import read_range
-from eventhub_checkpoints.receive.credentials import credential_of, named_credential
+from eventhub_checkpoints.receive.credentials import (
+    CredentialClass,
+    credential_of,
+    named_credential,
+)
 from waiting import LIMIT
 
 SECRET = "c2VjcmV0LWtleS10aGF0LW5vLWxvZy1tYXktc2hvdw=="
@@ -113,6 +117,54 @@ def test_a_missing_package_is_one_sentence(monkeypatch):
     monkeypatch.setitem(sys.modules, "azure.identity", None)
     with pytest.raises(ConfigurationError, match="python -m pip install azure-identity"):
         HubAddress.from_credential("ns", "orders", "DefaultAzureCredential")
+
+
+class LoginCredential:
+    """Stands for a class of azure-identity that takes any argument, and notes them."""
+
+    def __init__(self, **options):
+        self.options = options
+
+    def get_token(self, *scopes, **_):
+        raise AssertionError("it was asked")
+
+
+LOGINS = {
+    "ns.servicebus.windows.net": {},
+    "ns.servicebus.usgovcloudapi.net": {"authority": "login.microsoftonline.us"},
+    "ns.servicebus.chinacloudapi.cn:5671": {"authority": "login.chinacloudapi.cn"},
+    "gateway.internal": {},
+}
+
+
+@pytest.mark.parametrize("namespace", LOGINS)
+@pytest.mark.parametrize("name", ["DefaultAzureCredential", "ClientSecretCredential"])
+def test_a_credential_by_name_logs_in_in_the_cloud_of_the_namespace(
+    identity, monkeypatch, namespace, name
+):
+    monkeypatch.delenv("AZURE_AUTHORITY_HOST", raising=False)
+    setattr(identity, name, LoginCredential)
+    address = HubAddress.from_credential(namespace, "orders", name)
+    assert credential_of(address.chosen_credential).options == LOGINS[namespace]
+    named = CredentialClass(name, (("tenant_id", "tenant"),))
+    address = HubAddress.from_credential(namespace, "orders", named)
+    expected = {"tenant_id": "tenant", **LOGINS[namespace]}
+    assert credential_of(address.chosen_credential).options == expected
+
+
+def test_the_users_own_login_is_kept(identity, monkeypatch):
+    namespace = "ns.servicebus.usgovcloudapi.net"
+    identity.ClientSecretCredential = identity.ManagedIdentityCredential = LoginCredential
+    own = CredentialClass("ClientSecretCredential", (("authority", "login.example"),))
+    for named, options in (
+        (own, {"authority": "login.example"}),
+        ("ManagedIdentityCredential", {}),
+    ):
+        address = HubAddress.from_credential(namespace, "orders", named)
+        assert credential_of(address.chosen_credential).options == options
+    monkeypatch.setenv("AZURE_AUTHORITY_HOST", "login.example")
+    address = HubAddress.from_credential(namespace, "orders", "ClientSecretCredential")
+    assert credential_of(address.chosen_credential).options == {}
 
 
 @pytest.mark.parametrize(("namespace", "name"), [("", "orders"), ("ns", " ")])

@@ -160,3 +160,14 @@ def test_the_first_error_is_raised():
 def test_a_partition_that_is_gone_is_not_waited_for(hub):
     patient = HubAddress.from_connection_string(hub.connection_string("orders"))
     assert list(partition_properties(patient, expected=["0", "7"])) == ["0", "1"]
+
+
+def test_of_many_that_give_no_answer_the_first_are_named() -> None:
+    names = [str(number) for number in range(1000)]
+    end = threading.Event()
+    with pytest.raises(HubUnavailableError) as refused:
+        ask_each(names, lambda _: end.wait(LIMIT), 0, describe="partition {}".format)
+    end.set()
+    assert str(refused.value).startswith(
+        "partition 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 990 more gave no answer within 0 s"
+    )

@@ -115,7 +115,7 @@ def test_a_start_behind_the_end_of_the_range_is_a_mistake() -> None:
 
 
 def test_a_start_behind_the_end_of_the_hub_is_data_loss() -> None:
-    assert "201 lies behind" in said(DataLossError, start=201, until=150, partition_ids=["0"])
+    assert "201 lies beyond" in said(DataLossError, start=201, until=150, partition_ids=["0"])
 
 
 def test_a_start_that_has_expired_is_data_loss() -> None:
@@ -139,7 +139,7 @@ def test_a_checkpoint_without_a_position_is_refused() -> None:
 
 def test_a_checkpoint_behind_the_end_of_the_hub_is_data_loss() -> None:
     stored = {"0": {"sequence_number": 200}}
-    assert "201 lies behind" in said(DataLossError, stored=stored, partition_ids=["0"])
+    assert "201 lies beyond" in said(DataLossError, stored=stored, partition_ids=["0"])
     ranges, _ = planned(stored=stored, partition_ids=["0"], settings=GO_ON)
     assert ranges == [("0", 100, 200)]
 
@@ -174,7 +174,7 @@ def test_a_partition_with_a_checkpoint_that_is_gone_is_data_loss() -> None:
     stored = {"7": {"sequence_number": 41}, "5": {"offset": "640"}}
     with pytest.raises(DataLossError) as failure:
         planned(stored=stored)
-    assert (failure.value.partition_id, failure.value.wanted) == ("5", 1)
+    assert (failure.value.partition_id, failure.value.requested) == ("5", 1)
     assert planned(stored=stored, settings=GO_ON)[0] == [("0", 100, 200), ("3", 5, 9)]
     # Who chooses partitions does not ask for the others.
     assert planned(stored=stored, partition_ids=["3"])[0] == [("3", 5, 9)]
@@ -188,7 +188,7 @@ def test_of_a_partition_that_is_gone_the_next_event_is_named(
     assert caplog.messages == [str(partition_gone(HUB, "7", 42, ["0", "3"]))]
     with pytest.raises(DataLossError) as failure:
         planned(stored={"7": {"sequence_number": 41}})
-    assert failure.value.wanted == 42
+    assert failure.value.requested == 42
 
 
 def test_a_position_of_a_partition_that_is_not_read_is_refused() -> None:
@@ -265,10 +265,10 @@ def test_a_query_has_a_second_more_than_its_limit_and_is_named_by_its_partition(
     hub = HungHub({"0": held("0", 100, 200)})
     positions = {"0": EventPosition.from_enqueued_time(EARLIER)}
     with pytest.raises(HubUnavailableError) as failure:
-        resolve(hub, positions, hub.partitions, -1.0)
+        resolve(hub, positions, hub.partitions, 0.0)
     released.set()
     assert str(failure.value) == (
-        "partition 0 of ns/orders gave no answer within 0 s; does the hub exist, and can it be "
+        "partition 0 of ns/orders gave no answer within 1 s; does the hub exist, and can it be "
         "reached?"
     )
 
@@ -311,7 +311,7 @@ FOUND = held("0", 100, 200)
         (
             lambda: ahead_of_end(HUB, 201, FOUND),
             ("0", 201, 100),
-            "partition 0 of ns/orders: sequence number 201 lies behind the end of the partition, "
+            "partition 0 of ns/orders: sequence number 201 lies beyond the end of the partition, "
             "whose next event gets 200. Was the hub deleted and created again? Then its "
             "checkpoints belong to the old one: reset them, start from 'earliest', or set "
             "failOnDataLoss=false (without Spark ReadSettings(fail_on_data_loss=False)) to read "
@@ -346,7 +346,7 @@ def test_a_loss_tells_partition_events_and_what_to_do(
     loss: Callable[[], DataLossError], fields: tuple[str, int, int], text: str
 ) -> None:
     error = loss()
-    assert (error.partition_id, error.wanted, error.first_retained) == fields
+    assert (error.partition_id, error.requested, error.first_retained) == fields
     assert str(error) == text
 
 

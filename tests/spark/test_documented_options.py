@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from eventhub_checkpoints import ConfigurationError
+from eventhub_checkpoints.errors import CheckpointStoreError
 from eventhub_checkpoints.spark.refused_options import REFUSED
 from eventhub_checkpoints.spark.sink.options import NAMES as SINK_NAMES
 from eventhub_checkpoints.spark.sink.options import SinkOptions
@@ -134,3 +135,39 @@ def test_a_sink_accepts_an_option_or_names_it_as_one_for_reading():
         if found if is_taken else not is_for_reading:
             offenders[name] = found
     assert not offenders
+
+
+TABLES = ("spark-source", "spark-sink", "spark-kafka", "spark-options")
+IN_DOCS = {
+    name
+    for page in TABLES
+    for row in re.findall(
+        r"^\| (`[^|]*) \|", PAGE.with_name(f"{page}.md").read_text(), re.MULTILINE
+    )
+    for name in re.findall(r"`([A-Za-z.]+)`", row)
+}
+"""Every name in the first column of a table: the options, and some other words."""
+ODD = [
+    *("", " ", "x", "-1", "0", "1_0", "1e999", "nan", "9" * 400, "ünï", "\udc80", "/nowhere/x"),
+    *("a/b", "a,b", "sb://x", "2026-13-45", "TRUE", "None", "null", "1.5", "env:", "env:NOPE"),
+    *("memory:", "sqlite:///", "\x00", "[" * 5000, "5m", "16mb", "P1D", "http://:x@h"),
+    *("[]", "{}", "[1]", '{"a":1}', '{"0":"x"}', '{"orders":{"0":"x"}}', '{"ehName":"orders"}'),
+]
+
+
+@pytest.mark.parametrize("transport", ["amqp", "kafka"])
+@pytest.mark.parametrize("options", [SourceOptions, SinkOptions])
+def test_an_odd_value_of_any_option_is_accepted_or_refused_in_one_line(
+    options: type[SourceOptions] | type[SinkOptions], transport: str
+) -> None:
+    assert len(IN_DOCS) > 90
+    strays = []
+    for name in sorted(IN_DOCS):
+        for value in ODD:
+            try:
+                options.parse({"connectionString": STRING, "transport": transport, name: value})
+            except CheckpointStoreError as error:
+                strays += [str(error)] if "\n" in str(error) else []
+            except Exception as error:
+                strays.append(f"{name}={value[:20]!r}: {type(error).__name__}: {error}"[:200])
+    assert strays == []

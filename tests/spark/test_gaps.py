@@ -43,7 +43,7 @@ def test_each_partition_is_judged_and_its_lost_events_are_counted(wanted, found,
     report = compare("Orders", {"0": wanted} if wanted else {}, {"0": found} if found else {})
     [gap] = report.partitions
     assert (gap.state, gap.lost) == (state, lost)
-    assert (gap.wanted, gap.found) == (wanted, found)
+    assert (gap.position, gap.properties) == (wanted, found)
     assert report.gaps == (() if state == "ok" else (gap,))
 
 

@@ -57,7 +57,7 @@ def test_a_range_within_what_is_held_is_taken_as_it_is():
 def test_a_start_before_the_first_retained_names_partition_wanted_and_first():
     with pytest.raises(DataLossError, match="partition 3 of ns/orders: sequence number 40") as why:
         plan(40, 200)
-    assert (why.value.partition_id, why.value.wanted, why.value.first_retained) == ("3", 40, 100)
+    assert (why.value.partition_id, why.value.requested, why.value.first_retained) == ("3", 40, 100)
     assert "60 events are lost" in str(why.value)
 
 
@@ -71,7 +71,7 @@ def test_a_range_that_has_expired_whole_is_empty():
 
 
 def test_a_start_behind_the_end_is_a_hub_created_again():
-    with pytest.raises(DataLossError, match=r"201 lies behind the end .* gets 200"):
+    with pytest.raises(DataLossError, match=r"201 lies beyond the end .* gets 200"):
         plan(201, 200)
     assert plan(201, 200, GO_ON) == OffsetRange("3", 100, 200)
 

@@ -181,7 +181,9 @@ def test_a_copy_without_the_folder_of_commits_is_an_error(query, batch):
     query.path.joinpath("commits/.0.crc").unlink()
     assert read_spark_checkpoint(query.path).batch_id is None
     query.path.joinpath("commits").rmdir()
-    with pytest.raises(ConfigurationError, match=f"up to batch {batch} and no folder commits"):
+    with pytest.raises(
+        ConfigurationError, match=f"up to batch {batch} and no folder named commits"
+    ):
         read_spark_checkpoint(query.path)
 
 
@@ -205,6 +207,12 @@ def test_a_damaged_log_is_an_error_that_names_the_file(query):
         read_spark_checkpoint(query.path, "Orders")
 
 
+def test_a_folder_in_place_of_a_log_is_an_error_that_names_it(query):
+    (query.path / "offsets" / "0").mkdir(parents=True)
+    with pytest.raises(ConfigurationError, match=r"offsets/0 cannot be read \(Is a directory\)"):
+        read_spark_checkpoint(query.path, "Orders")
+
+
 def test_a_committed_batch_whose_offsets_are_gone_is_an_error(query):
     query.commit(3)
     with pytest.raises(ConfigurationError, match="has no offsets of batch 3"):
@@ -219,7 +227,9 @@ def test_a_file_url_is_a_local_path(query):
 
 
 def test_another_file_system_wants_a_session():
-    with pytest.raises(ConfigurationError, match=r"abfss: is not a local file system; pass spark="):
+    with pytest.raises(
+        ConfigurationError, match=r"with abfss: is not in a local file system; pass spark="
+    ):
         read_spark_checkpoint("abfss://container@account.dfs.core.windows.net/query")
 
 

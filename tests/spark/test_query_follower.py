@@ -235,7 +235,7 @@ def test_queries_on_other_things_are_left_alone_and_told_once(follow, caplog):
             follower.take(progress('{"returns":{"0":5}}', query=OTHER, rows=0))
         follower.take(progress(OURS))
     assert [record.message for record in caplog.records] == [
-        "query ticks has read events, and none of its sources is hub 'Orders' in "
+        "query ticks has read events, but not those of hub 'Orders' in "
         "'ns.servicebus.windows.net': its progress is not published"
     ]
     assert put == [POSITIONS]

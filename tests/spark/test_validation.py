@@ -73,6 +73,11 @@ async def later(*args):
             lambda: ExactlyOnce("sqlite://", SCOPE, print, transform=steps),
             "a function of a DataFrame, without async and yield",
         ),
+        (lambda: ExactlyOnce("sqlite://", SCOPE, print, ranges=5), "ranges is of type int"),
+        (
+            lambda: ExactlyOnce("sqlite://", SCOPE, print, ranges=later),
+            "a function of a DataFrame and a batch id, without async",
+        ),
         (lambda: StagingTable(None), "staging table is None"),
     ],
 )

@@ -1,4 +1,7 @@
-"""Run the conformance checks, as a function or as a pytest class; does not import pytest."""
+"""Run the conformance checks, as a function or as a pytest class; does not import pytest.
+
+PYTEST_DONT_REWRITE: the message of an assertion is the reason that a report shows.
+"""
 
 import threading
 import time
@@ -7,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, ClassVar, Self
 
 from eventhub_checkpoints._shared.error_messages import described, unmasked_message
+from eventhub_checkpoints._shared.settings import require
 from eventhub_checkpoints._shared.wrapping import declares
 from eventhub_checkpoints.conformance.checks import CHECKS
 from eventhub_checkpoints.conformance.clients import Loop
@@ -15,6 +19,7 @@ from eventhub_checkpoints.conformance.contract import (
     NOT_ON_BASE,
     ONE_PROCESS,
     PROCESSES,
+    Accessors,
     AccessorsArgument,
     Check,
     NotRaced,
@@ -57,6 +62,10 @@ class Certifier:
                 "the checks are assertions, which are disabled here; "
                 "run Python without -O and PYTHONOPTIMIZE"
             )
+        expected = "a function without arguments that returns a store, or the class of one"
+        require("make_store", make_store, callable(make_store), expected)
+        is_given = accessors is None or isinstance(accessors, Accessors) or callable(accessors)
+        require("accessors", accessors, is_given, "Accessors, or a function of a store")
         self._make_store = make_store
         self._accessors = accessors
         self._loop = Loop() if loop is None else loop
@@ -132,7 +141,7 @@ def why_not_shown(check: Check, subject: Subject) -> str:
         except NotRaced as why:
             return str(why)
     missing = [
-        need for need in check.needs if need not in (BASE, PROCESSES, *subject.accessors.given)
+        need for need in check.needs if need not in (BASE, PROCESSES, *subject.accessors.names)
     ]
     return f"needs {' and '.join(missing)}" if missing else ""
 
@@ -154,10 +163,13 @@ def certify(
         checks: the checks to run.
         progress: called after each check.
     """
+    chosen = list(checks) if isinstance(checks, Iterable) else []
+    is_list = isinstance(checks, Iterable) and all(isinstance(each, Check) for each in chosen)
+    require("checks", checks, is_list, "a list of Check, such as CHECKS")
     start = time.monotonic()
     outcomes: list[Outcome] = []
     with Certifier(make_store, accessors) as certifier:
-        for outcome in certifier.outcomes([*checks]):
+        for outcome in certifier.outcomes(chosen):
             outcomes.append(outcome)
             if progress is not None:
                 progress(outcome)

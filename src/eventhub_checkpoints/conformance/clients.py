@@ -1,4 +1,7 @@
-"""Test client of one store object, sync or async."""
+"""Test client of one store object, sync or async.
+
+PYTEST_DONT_REWRITE: the message of an assertion is the reason that a report shows.
+"""
 
 import asyncio
 import inspect

@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from eventhub_checkpoints._shared.settings import require
 from eventhub_checkpoints.aio.memory import MemoryCheckpointStore as AioMemoryCheckpointStore
 from eventhub_checkpoints.memory import MemoryCheckpointStore
 from eventhub_checkpoints.records import Scope
@@ -146,8 +147,13 @@ class Accessors:
     shift_clock: Callable[[float], None] | None = None
     settle: Callable[[], None] | None = None
 
+    def __post_init__(self) -> None:
+        for name in self.names:
+            accessor = getattr(self, name)
+            require(name, accessor, callable(accessor), "a function, or None")
+
     @property
-    def given(self) -> frozenset[str]:
+    def names(self) -> frozenset[str]:
         """Names of the accessors that are set."""
         return frozenset(each.name for each in fields(self) if getattr(self, each.name) is not None)
 

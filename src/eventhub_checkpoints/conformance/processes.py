@@ -2,6 +2,8 @@
 
 Threads cannot show that a claim has one winner: a lock in memory guards all threads, but no other
 process. The processes are spawned, not forked, so they share nothing but the backend.
+
+PYTEST_DONT_REWRITE: the message of an assertion is the reason that a report shows.
 """
 
 import logging

@@ -9,6 +9,8 @@ from typing import TypeVar
 
 from eventhub_checkpoints._shared.client import POSITION_GONE
 from eventhub_checkpoints._shared.secrets import quoted
+from eventhub_checkpoints._shared.settings import require, require_seconds, require_type
+from eventhub_checkpoints._shared.texts import some
 from eventhub_checkpoints._shared.workers import in_daemon_thread
 from eventhub_checkpoints.errors import ConfigurationError, HubUnavailableError
 from eventhub_checkpoints.receive.address import (
@@ -34,8 +36,33 @@ def list_partitions(address: Address, *, timeout: float = OPERATION_TIMEOUT) -> 
         ConfigurationError: the namespace has no such hub, or refuses access.
         HubUnavailableError: no answer within `timeout` (s), or the client gave up.
     """
-    with address.open_queries() as queries:
+    with checked_address(address, timeout).open_queries() as queries:
         return queries.ask([], timeout)[0].partition_ids
+
+
+def checked_address(address: Address, timeout: float) -> Address:
+    """Return the address of a hub that is queried with this time limit (s).
+
+    Raises:
+        ConfigurationError: it is not an address, or the limit is not a number of seconds.
+    """
+    is_address = isinstance(address, Address)
+    require_type("address", address, is_address, "a HubAddress or KafkaAddress")
+    require_seconds("timeout", timeout, or_zero=True)
+    return address
+
+
+def checked_ids(name: str, ids: Iterable[str]) -> list[str]:
+    """Return ids of partitions.
+
+    Raises:
+        ConfigurationError: they are something else.
+    """
+    is_iterable = isinstance(ids, Iterable) and not isinstance(ids, str | bytes)
+    listed = list(ids) if is_iterable else []
+    is_valid = is_iterable and all(isinstance(each, str) for each in listed)
+    require(name, ids, is_valid, "ids of partitions, such as ['0', '1']")
+    return listed
 
 
 def partition_properties(
@@ -58,10 +85,11 @@ def partition_properties(
             such partition.
         HubUnavailableError: no answer within `timeout`, or the retries are used up.
     """
-    with address.open_queries() as queries:
-        if partition_ids is None:
-            return queries.state(expected, timeout).partitions
-        ids = list(partition_ids)
+    likely = checked_ids("expected", expected)
+    ids = None if partition_ids is None else checked_ids("partition_ids", partition_ids)
+    with checked_address(address, timeout).open_queries() as queries:
+        if ids is None:
+            return queries.state(likely, timeout).partitions
         hub, properties = queries.ask(ids, timeout)
     if absent := [id_ for id_ in ids if id_ not in properties]:
         raise ConfigurationError(
@@ -87,21 +115,21 @@ def ask_with_hub(
         ConfigurationError: the query for the hub has failed.
         HubUnavailableError: likewise; or not every answer came within `timeout` (s).
     """
-    found: dict[str, PartitionProperties] = {}
+    answered: dict[str, PartitionProperties] = {}
     failed: dict[str, Exception] = {}
 
     def ask(name: str) -> HubProperties | None:
         if name == str(address):
             return ask_hub()
         try:
-            found[name] = ask_partition(name)
+            answered[name] = ask_partition(name)
         except (ConfigurationError, HubUnavailableError) as error:
             failed[name] = error
         return None
 
     hub = ask_each([str(address), *partition_ids], ask, timeout)[str(address)]
     assert hub is not None
-    return hub, found, {key: each for key, each in failed.items() if key in hub.partition_ids}
+    return hub, answered, {key: each for key, each in failed.items() if key in hub.partition_ids}
 
 
 def first_event(
@@ -112,7 +140,10 @@ def first_event(
     Raises:
         HubUnavailableError: no event arrived within `timeout` (s), or the hub has no such position.
     """
-    number = address.ask_first(partition_id, start, inclusive, timeout)
+    require("partition_id", partition_id, isinstance(partition_id, str), "a string, such as '0'")
+    is_start = isinstance(start, str | datetime)
+    require("start", start, is_start, "an offset or a datetime with a time zone")
+    number = checked_address(address, timeout).ask_first(partition_id, start, inclusive, timeout)
     if number is None:
         raise no_event_at(address, partition_id, start, timeout)
     return number
@@ -177,7 +208,7 @@ def ask_each(
     does not block the program's exit.
 
     Args:
-        describe: how error messages refer to the unanswered names, joined by commas.
+        describe: how error messages refer to the unanswered names, of which the first are listed.
 
     Raises:
         HubUnavailableError: not every answer came within `timeout` (s).
@@ -209,7 +240,7 @@ def ask_each(
     if errors:
         raise errors[0]
     if len(answers) < len(names):
-        silent = ", ".join(name for name in names if name not in answers)
+        silent = some(name for name in names if name not in answers)
         raise HubUnavailableError(
             f"{describe(silent)} gave no answer within {round(timeout, 1):g} s; does the hub "
             "exist, and can it be reached?"

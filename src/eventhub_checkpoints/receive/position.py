@@ -18,6 +18,7 @@ from eventhub_checkpoints._shared.offset_words import (
     meaning_of,
 )
 from eventhub_checkpoints._shared.secrets import quoted
+from eventhub_checkpoints._shared.settings import require_flag
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.records import MOST_INT64, whole_number
 
@@ -44,6 +45,7 @@ class EventPosition:
     inclusive: bool = True
 
     def __post_init__(self) -> None:
+        require_flag("inclusive", self.inclusive)
         fields = (self.sequence_number, self.offset, self.enqueued_time)
         values = [field for field in fields if field is not None]
         if len(values) != 1 or not (
@@ -68,6 +70,7 @@ class EventPosition:
         Raises:
             ConfigurationError: the number is not an int from 0 to 2**63 - 1.
         """
+        require_flag("inclusive", inclusive)
         number = whole_number(sequence_number)
         first = -1 if number is None else number + (not inclusive)
         if number is None or number < 0 or first > MOST_INT64:
@@ -97,7 +100,7 @@ class EventPosition:
             return cls.from_start_of_stream()
         if meaning is Meaning.END:
             return cls.from_end_of_stream()
-        return cls(offset=offset, inclusive=bool(inclusive))
+        return cls(offset=offset, inclusive=inclusive)
 
     @classmethod
     def from_enqueued_time(cls, enqueued_time: datetime) -> Self:
@@ -243,7 +246,7 @@ def position_of(value: Any, expected: str = POSITIONS) -> EventPosition:
 
 
 def after(partition: str, checkpoint: Mapping[str, Any]) -> EventPosition:
-    """Return the position behind a checkpoint; by its offset only if it has no number.
+    """Return the position after a checkpoint; by its offset only if it has no number.
 
     Raises:
         ConfigurationError: it has neither.

@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Literal, get_args
 
 from eventhub_checkpoints._shared.secrets import quoted
-from eventhub_checkpoints._shared.settings import is_count, require, require_seconds
+from eventhub_checkpoints._shared.settings import is_count, require, require_flag, require_seconds
 from eventhub_checkpoints.errors import ConfigurationError
 
 ROWS_PER_BATCH = 2000
@@ -88,8 +88,7 @@ class ReadSettings:
             require(name, value, is_count(value), "a whole number, 1 or more")
         require_seconds("receiver_timeout", self.receiver_timeout)
         require_seconds("operation_timeout", self.operation_timeout)
-        is_flag = isinstance(self.fail_on_data_loss, bool)
-        require("fail_on_data_loss", self.fail_on_data_loss, is_flag, "True or False")
+        require_flag("fail_on_data_loss", self.fail_on_data_loss)
         paths = get_args(ReceivePath)
         is_path = isinstance(self.receive_path, str) and self.receive_path in paths
         require("receive_path", self.receive_path, is_path, f"one of {', '.join(paths)}")

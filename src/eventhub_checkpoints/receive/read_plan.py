@@ -32,7 +32,7 @@ def retained(
     """Return the range, adjusted to what the partition retains.
 
     With `failOnDataLoss=false` a start that the hub does not have moves to the first retained
-    event, and an end behind the last event moves to the last one, each with a warning.
+    event, and an end after the last event moves to the last one, each with a warning.
 
     Raises:
         DataLossError: the hub does not have the range, and data loss is an error.
@@ -85,12 +85,12 @@ def expired(
 
 
 def ahead_of_end(address: Address, number: int, properties: PartitionProperties) -> DataLossError:
-    """Return the error for a position behind the last event: the hub was probably re-created."""
+    """Return the error for a position after the last event: the hub was probably re-created."""
     return DataLossError(
         properties.partition_id,
         number,
         properties.first_sequence_number,
-        f"partition {properties.partition_id} of {address}: sequence number {number} lies behind "
+        f"partition {properties.partition_id} of {address}: sequence number {number} lies beyond "
         f"the end of the partition, whose next event gets {properties.next_sequence_number}. Was "
         "the hub deleted and created again? Then its checkpoints belong to the old one: reset "
         f"them, start from 'earliest', or set {GO_ON} to read the new one from its first event. A "
@@ -163,7 +163,7 @@ def resolve(
 def at_hand(position: EventPosition, properties: PartitionProperties) -> int | None:
     """Return the sequence number if the partition's properties are enough to know it; else None.
 
-    Positions behind the last event must be resolved here: a receiver would wait for ever.
+    Positions after the last event must be resolved here: a receiver would wait for ever.
     """
     if position.sequence_number is not None:
         return position.sequence_number
@@ -375,7 +375,7 @@ class ReadPlan:
         Raises:
             ConfigurationError: the hub or a partition does not exist, a required checkpoint is
                 missing, or a range ends before it begins.
-            DataLossError: a range begins before the first retained event or behind the end, or a
+            DataLossError: a range begins before the first retained event or beyond the end, or a
                 partition that has a checkpoint is gone.
             HubUnavailableError: the hub did not answer in time.
         """
@@ -398,7 +398,7 @@ class ReadPlan:
         for id_, partition in properties.items():
             start, until, following = starts[id_], untils[id_], partition.next_sequence_number
             if id_ in stored and start <= following:
-                # A checkpoint behind `until` is not a mistake: the range was read already.
+                # A checkpoint after `until` is not a mistake: the range was read already.
                 until = max(start, until)
             if until < start <= following:
                 raise ConfigurationError(

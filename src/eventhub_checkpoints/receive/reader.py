@@ -20,7 +20,7 @@ class RangeReader:
 
     Rule 1: an event below `next` was seen before (a reconnect repeats events) and is dropped.
     Rule 2: a jump over `next` is a gap. It is compaction unless the hub's first event lies
-    behind the start of the gap: then the events had expired before they could be read.
+    after the start of the gap: then the events had expired before they could be read.
     """
 
     def __init__(

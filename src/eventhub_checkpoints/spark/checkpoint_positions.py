@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from eventhub_checkpoints._shared.arguments import with_checked_arguments
+from eventhub_checkpoints._shared.callables import require_call, run
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.abilities import ListsScopes
 from eventhub_checkpoints.errors import ConfigurationError, StoreError
@@ -233,4 +234,7 @@ def _missing_position(partition: str, missing: Missing, scope: Scope) -> EventPo
                 "position to missing="
             )
         return position_of(positions[partition])
-    return position_of(missing(partition)) if callable(missing) else position_of(missing, MISSING)
+    if not callable(missing):
+        return position_of(missing, MISSING)
+    require_call("missing", "the id of a partition", missing, partition)
+    return position_of(run(missing, partition))

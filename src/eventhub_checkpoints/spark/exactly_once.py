@@ -16,6 +16,7 @@ from eventhub_checkpoints._shared._sync.compat import bounded
 from eventhub_checkpoints._shared.arguments import with_checked_arguments
 from eventhub_checkpoints._shared.deadline import pause
 from eventhub_checkpoints._shared.error_messages import described
+from eventhub_checkpoints._shared.settings import is_count, require, require_seconds
 from eventhub_checkpoints.errors import (
     ConfigurationError,
     StaleCheckpointError,
@@ -173,15 +174,14 @@ class ExactlyOnce:
         require_function("write", write, "a function of a connection and rows")
         if transform is not None:
             require_function("transform", transform, "a function of a DataFrame")
+        if ranges is not None:
+            new_rows.check_ranges(ranges)
         if staging is not None and not isinstance(target, str):
             raise ConfigurationError(
                 "staging= needs the URL of the database, because executors connect to it"
             )
-        if not (max_rows >= 1 and timeout > 0):
-            raise ConfigurationError(
-                f"max_rows is {max_rows} and timeout {timeout}; expected at least one row, and "
-                "more than 0 seconds"
-            )
+        require("max_rows", max_rows, is_count(max_rows), "a whole number of at least 1")
+        require_seconds("timeout", timeout)
         self._target, self._scope, self._write = target, scope, write
         self._transform, self._staging = transform, staging
         self._max_rows, self._timeout = max_rows, timeout

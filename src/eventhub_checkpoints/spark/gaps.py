@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from eventhub_checkpoints._shared.arguments import with_checked_arguments
+from eventhub_checkpoints._shared.settings import require_type
 from eventhub_checkpoints.receive.address import PartitionProperties
 from eventhub_checkpoints.receive.position import EventPosition
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT
 from eventhub_checkpoints.spark.hub import Hub, ask_properties, scope_of
 from eventhub_checkpoints.spark.positions import HubPositions
-from eventhub_checkpoints.spark.validation import require_type
 
 State = Literal["ok", "expired", "ahead", "unknown", "missing"]
 
@@ -35,8 +35,8 @@ class PartitionGap:
 
     Attributes:
         partition_id: the partition.
-        wanted: where reading begins; None if no position names the partition.
-        found: what the hub holds; None if it has no such partition.
+        position: where reading begins; None if no position names the partition.
+        properties: what the hub holds; None if it has no such partition.
         state: `"ok"`; `"expired"`: the first requested events are no longer retained; `"ahead"`:
             the position is after the end; `"unknown"`: the hub has no such partition; `"missing"`:
             there is no position for this partition.
@@ -45,8 +45,8 @@ class PartitionGap:
     """
 
     partition_id: str
-    wanted: EventPosition | None
-    found: PartitionProperties | None
+    position: EventPosition | None
+    properties: PartitionProperties | None
     state: State
     lost: int | None
 
@@ -54,14 +54,14 @@ class PartitionGap:
     def cells(self) -> tuple[str, ...]:
         """Cells of the partition's row in the table."""
         lost = "cannot be known" if self.lost is None else str(self.lost)
-        begin = "-" if self.wanted is None else str(self.wanted)
-        if self.found is None:
+        begin = "-" if self.position is None else str(self.position)
+        properties = self.properties
+        if properties is None:
             held = "-"
-        elif self.found.is_empty:
-            held = f"nothing, next is {self.found.next_sequence_number}"
+        elif properties.is_empty:
+            held = f"nothing, next is {properties.next_sequence_number}"
         else:
-            first, following = self.found.first_sequence_number, self.found.next_sequence_number
-            held = f"{first} to {following - 1}"
+            held = f"{properties.first_sequence_number} to {properties.next_sequence_number - 1}"
         return (self.partition_id, begin, held, self.state, lost)
 
 

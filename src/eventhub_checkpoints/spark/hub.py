@@ -5,6 +5,7 @@ from typing import TypeGuard, TypeVar
 
 from azure.eventhub import EventHubConsumerClient
 
+from eventhub_checkpoints._shared.settings import require_seconds, require_type
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive import hub as queries
 from eventhub_checkpoints.receive.address import Address, PartitionProperties
@@ -30,16 +31,17 @@ def address_of(hub: Hub) -> Address | None:
     Raises:
         ConfigurationError: it is not a hub. The message does not show the value.
     """
-    if isinstance(hub, Address):
-        return hub
     if isinstance(hub, str):
         return HubAddress.from_connection_string(hub)
-    if is_client(hub):
-        return None
-    raise ConfigurationError(
-        f"hub is of type {type(hub).__name__}; expected a connection string, a HubAddress or "
-        "an EventHubConsumerClient of the synchronous kind"
+    if isinstance(hub, Address):
+        return hub
+    require_type(
+        "hub",
+        hub,
+        is_client(hub),
+        "a connection string, a HubAddress or an EventHubConsumerClient of the synchronous kind",
     )
+    return None
 
 
 def is_client(hub: object) -> TypeGuard[EventHubConsumerClient]:
@@ -63,6 +65,7 @@ def ask_partition_ids(hub: Hub, timeout: float = OPERATION_TIMEOUT) -> list[str]
         ConfigurationError: it is not a hub, or the namespace has no hub of this name.
         HubUnavailableError: no answer within `timeout` (s).
     """
+    require_seconds("timeout", timeout)
     address = address_of(hub)
     if address is not None:
         return queries.list_partitions(address, timeout=timeout)
@@ -74,6 +77,7 @@ def ask_properties(
     hub: Hub, timeout: float = OPERATION_TIMEOUT
 ) -> Mapping[str, PartitionProperties]:
     """Return the properties of each partition of the hub; raises as `ask_partition_ids`."""
+    require_seconds("timeout", timeout)
     address = address_of(hub)
     if address is not None:
         return queries.partition_properties(address, timeout=timeout)

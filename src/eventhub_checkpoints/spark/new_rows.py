@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from eventhub_checkpoints._shared.callables import is_coroutine_function
+from eventhub_checkpoints._shared.settings import require, require_type
 from eventhub_checkpoints.errors import ConfigurationError, StaleCheckpointError
 from eventhub_checkpoints.receive.position import is_partition_id
 from eventhub_checkpoints.receive.ranges import OffsetRange
@@ -214,6 +216,18 @@ def results_by_range(
         )
     ends = ((each.partition_id, each.until_sequence_number - 1, "") for each in ranges)
     return PlannedWrite(results, checkpoints(scope, ends), stored) if ranges else None
+
+
+def check_ranges(ranges: object) -> None:
+    """Refuse what cannot be asked for the ranges of a batch; a generator function can.
+
+    Raises:
+        ConfigurationError: it is neither a path nor a function, or it is a coroutine function.
+    """
+    expected = "a checkpointLocation, or a function of a DataFrame and a batch id"
+    is_path = isinstance(ranges, str | Path)
+    require_type("ranges", ranges, is_path or callable(ranges), expected)
+    require("ranges", ranges, not is_coroutine_function(ranges), f"{expected}, without async")
 
 
 def ranges_of_batch(

@@ -13,9 +13,9 @@ from typing import Any, Self
 from eventhub_checkpoints._shared.arguments import with_checked_arguments
 from eventhub_checkpoints._shared.foreign_json import parse_json
 from eventhub_checkpoints._shared.secrets import quoted
+from eventhub_checkpoints._shared.settings import require_type
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.position import is_partition_id, is_sequence_number
-from eventhub_checkpoints.spark.validation import require_type
 
 FROM = "_from"
 HUB = "_hub"

@@ -6,7 +6,6 @@ Spark passes strings, with names in any case.
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, TypeVar, get_args
 from urllib.parse import unquote, urlsplit
 
@@ -16,6 +15,7 @@ from eventhub_checkpoints._shared.connection_string import ConnectionString
 from eventhub_checkpoints._shared.drivers import is_installed
 from eventhub_checkpoints._shared.durations import parse_duration
 from eventhub_checkpoints._shared.foreign_json import parse_json
+from eventhub_checkpoints._shared.paths import is_file
 from eventhub_checkpoints._shared.secrets import holds_secret, quoted
 from eventhub_checkpoints._shared.settings import nearest, require
 from eventhub_checkpoints.errors import ConfigurationError
@@ -378,7 +378,7 @@ def proxy_of_url(text: str) -> dict[str, Any]:
 def parse_file(options: Options, name: str) -> str:
     """Return the path of a file, after checking that this machine has it."""
     path = options[name]
-    if not Path(path).is_file():
+    if not is_file(path):
         raise ConfigurationError(
             f"{name} is {quoted(path)}, which is not a file on this machine; expected the path of "
             "a file of certificates (PEM), which the driver and each executor must have"

@@ -6,6 +6,7 @@ from typing import Any
 
 from eventhub_checkpoints._shared.foreign_json import parse_json
 from eventhub_checkpoints._shared.secrets import quoted
+from eventhub_checkpoints._shared.settings import require, require_text
 from eventhub_checkpoints._shared.times import MILLISECOND, parse_time
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.position import EventPosition, is_partition_id
@@ -137,6 +138,7 @@ def parse_key(key: str, hub: str, what: str) -> str:
 
 def parse_object(text: str, what: str) -> dict[str, Any]:
     """Parse a JSON object; the error names the option."""
+    require(what, text, isinstance(text, str), "JSON, as a string")
     try:
         value = parse_json(text)
     except ValueError as error:
@@ -163,6 +165,7 @@ def kafka_offsets(
         ConfigurationError: Kafka has no offset for a position, or it is `refused`: the end of the
             stream that the option does not accept. The partitions are named.
     """
+    require_text("topic", topic, "the name of a topic, which is the hub's")
     if unknown := unknown_to_kafka(positions, refused):
         named = ", ".join(f"{partition} ({position})" for partition, position in unknown.items())
         raise ConfigurationError(
@@ -199,6 +202,7 @@ def kafka_positions(text: str, topic: str, what: str) -> dict[str, EventPosition
         ConfigurationError: it is malformed, or does not name the topic, case included; `what` names
             the option.
     """
+    require_text("topic", topic, "the name of a topic, which is the hub's")
     topics = parse_object(text, what)
     numbers = topics.get(topic)
     if not isinstance(numbers, dict):

@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, NoReturn, Self
 
 from eventhub_checkpoints._shared.arguments import with_checked_arguments
+from eventhub_checkpoints._shared.settings import require_flag, require_type
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.position import EventPosition, checked_partitions
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT, OffsetRange
 from eventhub_checkpoints.spark import position_formats as formats
 from eventhub_checkpoints.spark.hub import Hub, ask_properties, sequence_numbers
-from eventhub_checkpoints.spark.validation import column_names, require_hub_name, require_type
+from eventhub_checkpoints.spark.validation import column_names, require_hub_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
@@ -97,6 +98,8 @@ class HubPositions(NotOptions):
         Raises:
             ConfigurationError: a partition id or a number is invalid.
         """
+        expected = "a dict of sequence numbers by partition id"
+        require_type("last", last, isinstance(last, Mapping), expected)
         every_id = checked_partitions([*last, *checked_partitions(partition_ids)])
         positions = {
             partition: EventPosition.from_sequence_number(last[partition])
@@ -172,6 +175,7 @@ class StartingPositions(HubPositions):
                 as a time or a bare offset, and `hub` is None.
             HubUnavailableError: the hub did not answer in time.
         """
+        require_flag("batch", batch)
         return self._to_kafka(topic, hub, formats.LATEST if batch else None, timeout)
 
 
@@ -230,6 +234,8 @@ class HubRanges(NotOptions):
 
     def __post_init__(self) -> None:
         require_hub_name(self.eventhub_name)
+        is_list = isinstance(self.ranges, Sequence) and not isinstance(self.ranges, str | bytes)
+        require_type("ranges", self.ranges, is_list, "a list of OffsetRange")
         for item in self.ranges:
             require_type("a range", item, isinstance(item, OffsetRange), "an OffsetRange")
         counts = Counter(item.partition_id for item in self.ranges)

@@ -29,6 +29,7 @@ from eventhub_checkpoints._shared.arguments import with_checked_arguments
 from eventhub_checkpoints._shared.deadline import backoff
 from eventhub_checkpoints._shared.error_messages import message_of
 from eventhub_checkpoints._shared.secrets import quoted
+from eventhub_checkpoints._shared.settings import is_count, require, require_seconds, require_text
 from eventhub_checkpoints._shared.wrapping import declares
 from eventhub_checkpoints.errors import (
     CheckpointStoreError,
@@ -304,6 +305,10 @@ class CheckpointPublisher:
         source: int | None = None,
     ) -> None:
         self._scope = Scope.checked(*checked_scope(scope))
+        if query_name is not None:
+            require_text("query_name", query_name, "the name or the id of a query")
+        is_index = source is None or is_count(source, least=0)
+        require("source", source, is_index, "the index of a source of the query, from 0")
         self._source = source
         self._store: Any = store_or_url
         if is_own := isinstance(store_or_url, str | Mapping):
@@ -372,17 +377,18 @@ class CheckpointPublisher:
         """
         if not checkpoint_files(checkpoint_location, spark).names("."):
             return {}
-        found = read_spark_checkpoint(
+        checkpoint = read_spark_checkpoint(
             checkpoint_location, self._scope.eventhub_name, spark, source=self._source
         )
         namespace = self._scope.fully_qualified_namespace
-        if found.namespace.casefold() not in ("", namespace.casefold()):
+        if checkpoint.namespace.casefold() not in ("", namespace.casefold()):
             raise ConfigurationError(
                 f"the query of {checkpoint_location} reads hub {self._scope.eventhub_name} in "
-                f"{quoted(found.namespace)}, and the publisher's scope names {quoted(namespace)}; "
-                "create the publisher with the scope of the hub that the query reads"
+                f"{quoted(checkpoint.namespace)}, and the publisher's scope names "
+                f"{quoted(namespace)}; create the publisher with the scope of the hub that the "
+                "query reads"
             )
-        positions = found.positions
+        positions = checkpoint.positions
         self._background.put({key: LastEvent(number) for key, number in positions.items()})
         return positions
 
@@ -400,6 +406,7 @@ class CheckpointPublisher:
             StoreUnavailableError: not everything is stored after `timeout` (s).
             StoreError: the store refuses a checkpoint.
         """
+        require_seconds("timeout", timeout, or_zero=True)
         deadline = time.monotonic() + timeout
         is_reported = self._follower.collect(timeout)
         if self._follower.problem is not None:
@@ -417,6 +424,7 @@ class CheckpointPublisher:
         Raises:
             CheckpointStoreError: as `flush`; everything is closed nevertheless.
         """
+        require_seconds("timeout", timeout, or_zero=True)
         if self._is_closed:
             return
         self._is_closed = True

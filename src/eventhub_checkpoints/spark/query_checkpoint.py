@@ -1,7 +1,8 @@
 """Reader of the checkpoint folder of a streaming query."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -10,12 +11,13 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from eventhub_checkpoints._shared.arguments import with_checked_arguments
+from eventhub_checkpoints._shared.paths import is_folder
 from eventhub_checkpoints._shared.secrets import quoted
+from eventhub_checkpoints._shared.settings import require_type
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.position import is_digits
 from eventhub_checkpoints.receive.ranges import OffsetRange
 from eventhub_checkpoints.spark import offsets
-from eventhub_checkpoints.spark.validation import require_type
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,6 +29,17 @@ SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 """At least two letters: a single letter is a Windows drive."""
 
 
+@contextmanager
+def readable(path: Path) -> Iterator[None]:
+    """Raise a `ConfigurationError` where a file or folder exists that cannot be read."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise ConfigurationError(f"{path} cannot be read ({error.strerror})") from None
+
+
 @dataclass(frozen=True, slots=True)
 class _LocalFiles:
     """Local folder; names of files are relative to it."""
@@ -36,12 +49,17 @@ class _LocalFiles:
     def names(self, folder: str) -> list[str] | None:
         """Return the names in a folder; None if it does not exist."""
         path = self.location / folder
-        return [child.name for child in path.iterdir()] if path.is_dir() else None
+        if not is_folder(path):
+            return None
+        with readable(path):
+            return [child.name for child in path.iterdir()]
 
     def text(self, name: str) -> str | None:
         """Return the content of a file; None if it does not exist."""
+        path = self.location / name
         try:
-            return (self.location / name).read_text(encoding="utf-8")
+            with readable(path):
+                return path.read_text(encoding="utf-8")
         except FileNotFoundError:
             return None
 
@@ -115,8 +133,8 @@ def checkpoint_files(
     if text.lower().startswith("file:"):
         return _LocalFiles(Path(url2pathname(urlsplit(text).path)))
     raise ConfigurationError(
-        f"{text.partition(':')[0]}: is not a local file system; pass spark=, a SparkSession that "
-        "can read it"
+        f"a location that begins with {text.partition(':')[0]}: is not in a local file system; "
+        "pass spark=, a SparkSession that can read it"
     )
 
 
@@ -186,9 +204,9 @@ class _Reader:
         if logged and commits is None:
             # Spark creates both folders before the first batch; copies may lose an empty one.
             raise ConfigurationError(
-                f"{self._location} has offsets up to batch {max(logged)} and no folder commits, so "
-                "it is an incomplete copy of a checkpoint, and what was committed is unknown; copy "
-                "the whole folder, or create an empty folder commits if no batch was committed"
+                f"{self._location} has offsets up to batch {max(logged)} and no folder named "
+                "commits, so it is an incomplete copy of a checkpoint, and what was committed is "
+                "unknown; copy the whole folder, or create that folder if no batch was committed"
             )
         committed = max(commits or [], default=None)
         latest = max(logged, default=committed)

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 from eventhub_checkpoints._shared import tracing
 from eventhub_checkpoints._shared.error_messages import described
 from eventhub_checkpoints._shared.secrets import quoted
+from eventhub_checkpoints._shared.settings import require_type
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.spark import offsets
-from eventhub_checkpoints.spark.validation import column_names, require_type
+from eventhub_checkpoints.spark.validation import column_names
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -363,7 +364,7 @@ class QueryFollower:
                 query_id, where
             ):
                 log.warning(
-                    "query %s has read events, and none of its sources is hub %r in %r: its "
+                    "query %s has read events, but not those of hub %r in %r: its "
                     "progress is not published",
                     *(name or query_id, self._hub, self._scope.fully_qualified_namespace),
                 )

@@ -14,6 +14,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from eventhub_checkpoints._shared import secrets
+from eventhub_checkpoints._shared.settings import require_seconds
 from eventhub_checkpoints.abilities import WritesInTransaction
 from eventhub_checkpoints.errors import ConfigurationError, StoreUnavailableError
 from eventhub_checkpoints.registry import open_store
@@ -283,6 +284,7 @@ class StagingTable:
             raise ConfigurationError(
                 f"the name of the staging table is {name!r}; expected letters, digits and _"
             )
+        require_seconds("stale_after", stale_after)
         self.name = name
         self.stale_after = stale_after
 

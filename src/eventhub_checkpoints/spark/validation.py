@@ -5,20 +5,9 @@ from inspect import iscoroutinefunction
 
 from eventhub_checkpoints._shared.callables import is_callback
 from eventhub_checkpoints._shared.drivers import is_installed
-from eventhub_checkpoints._shared.settings import require
-from eventhub_checkpoints.errors import ConfigurationError, MissingDriverError
+from eventhub_checkpoints._shared.settings import require, require_type
+from eventhub_checkpoints.errors import MissingDriverError
 from eventhub_checkpoints.records import Scope
-
-
-def require_type(name: str, value: object, is_valid: bool, expected: str) -> None:
-    """Refuse an argument of a wrong type.
-
-    Raises:
-        ConfigurationError: `is_valid` is false. The message shows the type only, because the value
-            may be a connection string.
-    """
-    if not is_valid:
-        raise ConfigurationError(f"{name} is of type {type(value).__name__}; expected {expected}")
 
 
 def require_function(name: str, value: object, expected: str) -> None:

@@ -87,7 +87,7 @@ def test_a_connection_that_was_lost_between_queries_is_replaced_in_silence(
     before = one.state(IDS)
     if break_ == "expire":
         # The token has expired during a long pause.
-        one._questions.connection._authenticator._expires_on = 0
+        one._link.connection._authenticator._expires_on = 0
     else:
         assert hub.drop_connections() == 1
     assert one.state(IDS) == before
@@ -129,7 +129,7 @@ def test_a_frame_that_ends_in_its_middle_is_given_up(hub, asking):
     one = asking(**ONCE)
     one.state(IDS)
     hub.delay(600)
-    one._questions.connection._transport._read_buffer = BytesIO(b"\0\0")
+    one._link.connection._transport._read_buffer = BytesIO(b"\0\0")
     with pytest.raises(HubUnavailableError, match="gave no answer within"):
         one.state(IDS, 0.5)
     hub.delay(0)
@@ -203,7 +203,7 @@ def test_credit_for_replies_is_granted_again(asking, monkeypatch):
 def test_a_request_may_be_larger_than_a_frame(asking):
     one = asking(**ONCE)
     one.state(IDS)
-    one._questions.connection._connection._remote_max_frame_size = 200
+    one._link.connection._connection._remote_max_frame_size = 200
     assert [*one.state(IDS, LIMIT).partitions] == IDS
 
 

@@ -150,7 +150,7 @@ def test_events_that_expired_before_they_were_read_are_an_error(variant, hub, ad
         pytest.raises(DataLossError, match="fail_on_data_loss=False") as raised,
     ):
         next(batches)
-    assert (raised.value.wanted, raised.value.first_retained) == (20, 50)
+    assert (raised.value.requested, raised.value.first_retained) == (20, 50)
     with variant.read_batches(address, **settings, settings=GO_ON) as batches:
         assert numbers(batches) == {"0": [*range(50, 100)]}
 

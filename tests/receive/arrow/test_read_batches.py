@@ -4,6 +4,7 @@ import gc
 import threading
 from datetime import UTC, datetime, timedelta
 
+import pyarrow as pa
 import pytest
 from azure.eventhub import EventHubConsumerClient
 
@@ -205,6 +206,20 @@ def test_a_second_table_is_refused_and_not_empty(variant, address):
     with variant.read_batches(address) as batches:
         first = next(batches).num_rows
         assert batches.to_table().num_rows == 210 - first
+
+
+def test_what_is_closed_is_not_read_into_an_empty_table(variant, address):
+    with variant.read_batches(address) as batches:
+        pass
+    with pytest.raises(ConfigurationError, match=r"closed, .* would be empty; read before close"):
+        batches.to_table()
+
+
+def test_what_is_closed_is_no_empty_reader(address):
+    with read_batches(address) as batches:
+        pass
+    with pytest.raises(ConfigurationError, match="the batches are closed"):
+        pa.table(batches)
 
 
 # What cannot be meant

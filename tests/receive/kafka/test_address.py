@@ -214,7 +214,13 @@ def test_a_server_of_another_protocol_is_named_as_such():
     )
 
 
-@pytest.mark.parametrize("server", ["ns.servicebus.windows.net:9093", "broker:443", "broker", ""])
+@pytest.mark.parametrize(
+    "server",
+    [
+        *("ns.servicebus.windows.net:9093", "ns.servicebus.chinacloudapi.cn:9093"),
+        *("broker:443", "broker", ""),
+    ],
+)
 def test_ports_that_a_broker_may_have_are_accepted(server):
     servers = {"bootstrap.servers": f"SASL_SSL://{server}" if server else server}
     assert checked(servers) == servers
@@ -226,6 +232,8 @@ def test_ports_that_a_broker_may_have_are_accepted(server):
         "ns.servicebus.windows.net:5671",
         "ns.servicebus.windows.net:443",
         "ns.servicebus.windows.net",
+        "NS.servicebus.UsGovCloudAPI.net:443",
+        "ns.servicebus.chinacloudapi.cn",
         "broker:5672",
     ],
 )

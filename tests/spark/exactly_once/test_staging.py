@@ -70,7 +70,7 @@ def test_a_crash_leaves_rows_that_count_nowhere_and_are_removed_later(results, b
     staged.sink()(batch(p0=(0, 50)), 0)
     assert results.are(p0=50)
     assert staged.rows == 100
-    staged.sink(stale_after=-1)(batch(p0=(50, 60)), 1)
+    staged.sink(stale_after=1e-6)(batch(p0=(50, 60)), 1)
     assert results.are(p0=60)
     assert staged.rows == 0
 

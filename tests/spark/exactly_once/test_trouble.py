@@ -181,8 +181,8 @@ def test_no_text_of_it_shows_the_password():
         ("memory:", {}, "cannot write inside a transaction; expected sqlite:///FILE"),
         (7, {}, "is of type int; expected a URL, or an Engine"),
         ("sqlite:///x.db", {"scope": "orders"}, "scope is of type str; expected a Scope"),
-        ("sqlite:///x.db", {"max_rows": 0}, "expected at least one row"),
-        ("sqlite:///x.db", {"timeout": 0}, "more than 0 seconds"),
+        ("sqlite:///x.db", {"max_rows": 0}, "max_rows is 0; expected a whole number of at least 1"),
+        ("sqlite:///x.db", {"timeout": 0}, "timeout is 0; expected a number of seconds, above 0"),
     ],
 )
 def test_what_cannot_work_is_told_at_once(target, settings, sentence):

@@ -1,4 +1,7 @@
-"""Checks that a checkpoint does not go back unless it is forced (G3)."""
+"""Checks that a checkpoint does not go back unless it is forced (G3).
+
+PYTEST_DONT_REWRITE: the message of an assertion is the reason that a report shows.
+"""
 
 from dataclasses import replace
 from functools import partial

@@ -1,4 +1,7 @@
-"""Checks of releases (G8), and of the lifecycle of a store object (G11)."""
+"""Checks of releases (G8), and of the lifecycle of a store object (G11).
+
+PYTEST_DONT_REWRITE: the message of an assertion is the reason that a report shows.
+"""
 
 import time
 from functools import partial

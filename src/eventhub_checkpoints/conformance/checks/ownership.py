@@ -1,4 +1,7 @@
-"""Checks of ownership: one winner (G1), and only confirmed claims are returned (G2)."""
+"""Checks of ownership: one winner (G1), and only confirmed claims are returned (G2).
+
+PYTEST_DONT_REWRITE: the message of an assertion is the reason that a report shows.
+"""
 
 import time
 from dataclasses import replace

@@ -1,4 +1,7 @@
-"""Checks of concurrent claims and checkpoints, of threads and of processes (G1, G3)."""
+"""Checks of concurrent claims and checkpoints, of threads and of processes (G1, G3).
+
+PYTEST_DONT_REWRITE: the message of an assertion is the reason that a report shows.
+"""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence

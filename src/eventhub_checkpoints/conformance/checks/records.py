@@ -1,4 +1,7 @@
-"""Checks of the rows that the interface takes and returns (G9): values, scopes, copies."""
+"""Checks of the rows that the interface takes and returns (G9): values, scopes, copies.
+
+PYTEST_DONT_REWRITE: the message of an assertion is the reason that a report shows.
+"""
 
 import time
 

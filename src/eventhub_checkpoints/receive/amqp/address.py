@@ -15,6 +15,7 @@ from azure.eventhub import EventHubConsumerClient, EventHubProducerClient
 from azure.eventhub.exceptions import EventHubError
 
 from eventhub_checkpoints._shared.connection_string import ConnectionString, host_of
+from eventhub_checkpoints._shared.settings import require_seconds
 from eventhub_checkpoints._shared.workers import in_daemon_thread
 from eventhub_checkpoints.errors import InvalidCheckpointError
 from eventhub_checkpoints.receive.address import (
@@ -23,6 +24,7 @@ from eventhub_checkpoints.receive.address import (
     Connection,
     HubQueries,
     Stream,
+    check_types,
     checked_group,
     checked_name,
 )
@@ -37,6 +39,7 @@ from eventhub_checkpoints.receive.credentials import (
     CredentialName,
     checked_credential,
     credential_of,
+    with_login_host,
 )
 from eventhub_checkpoints.receive.ranges import ReadSettings
 from eventhub_checkpoints.sdk.fallback import (
@@ -90,12 +93,12 @@ class HubAddress(Address):
         connection_string: includes the key or signature; "" where there is a credential.
         settings: further keywords of `EventHubConsumerClient`, for example
             `custom_endpoint_address`, `use_tls` and `transport_type`; also a `credential` object.
-            What reads or sends is repeated for as long as its own time limit says, whatever the
-            client's retries are; `retry_total`, if it is here, limits the repetitions in a row.
+            Reads and sends are retried until their own time limit, whatever the client's settings
+            of retries are; `retry_total`, if it is here, limits the retries in a row.
         credential: from which `credential_of` creates the credential when a client is opened. ""
             where there is a connection string or a credential object.
         unreachable_timeout: seconds for which a refused connection or an unknown host is tried
-            again. None: as long as the time limit of what needs the hub.
+            again. None: until the time limit of the call.
     """
 
     fully_qualified_namespace: str
@@ -105,6 +108,11 @@ class HubAddress(Address):
     settings: Mapping[str, Any] = field(default_factory=dict, repr=False)
     credential: CredentialName = field(default="", repr=False)
     unreachable_timeout: float | None = None
+
+    def __post_init__(self) -> None:
+        check_types(self, self.connection_string, self.settings)
+        if self.unreachable_timeout is not None:
+            require_seconds("unreachable_timeout", self.unreachable_timeout)
 
     @classmethod
     def from_connection_string(
@@ -149,7 +157,8 @@ class HubAddress(Address):
             credential: an object that the client accepts, such as `DefaultAzureCredential()`. An
                 address that is sent to another process, for example to a Spark task, needs a
                 string instead, such as the name of a class of azure-identity or a shared access
-                signature, or a `CredentialClass` with arguments; see `credential_of`.
+                signature, or a `CredentialClass` with arguments; see `credential_of`. A class of
+                azure-identity logs in in the cloud of the namespace.
             consumer_group: the group that reads the events.
             settings: see the attribute.
 
@@ -163,6 +172,7 @@ class HubAddress(Address):
         if not isinstance(credential, str | CredentialClass):
             checked_credential(credential)
             return cls(namespace, eventhub_name, group, "", {**settings, "credential": credential})
+        credential = with_login_host(credential, namespace)
         credential_of(credential)
         return cls(namespace, eventhub_name, group, "", dict(settings), credential)
 
@@ -250,7 +260,7 @@ class HubConnection(Connection):
         address: the hub.
 
     Attributes:
-        has_stalled: whether a link has; then the next ones are not tried.
+        has_stalled: whether a link has stalled; then no further link is tried.
     """
 
     address: HubAddress
@@ -329,7 +339,7 @@ class HubStream(Stream):
 
     @property
     def trouble(self) -> str:
-        # The client is unable to read the event as well, and its own error does not say that.
+        # The client cannot read the event either, and its own error does not say that.
         return self._unreadable or self._stream.trouble
 
     @property

@@ -41,7 +41,7 @@ class Credit:
 
     Args:
         start: sequence number of the first event.
-        until: sequence number of the first event behind the range.
+        until: sequence number of the first event after the range.
         prefetch: the first credit, while the size of an event is unknown.
     """
 
@@ -391,7 +391,7 @@ class FastStream(Stream):
         source: of links; stays open.
         partition_id: which partition.
         start: sequence number of the first event.
-        until: sequence number of the first event behind the range; no later one is requested.
+        until: sequence number of the first event after the range; no later one is requested.
         settings: how a range is read.
         outage: for how long a link that cannot be opened is tried again.
         ask_newest: asks the hub, in the background, for the sequence number of the newest event;

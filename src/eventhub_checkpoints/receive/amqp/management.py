@@ -1,4 +1,4 @@
-"""Questions to a hub's management node, over one connection.
+"""Queries to a hub's management node, over one connection.
 
 The client opens a connection for each management request, and sleeps between the steps of opening
 it: a request takes 0.36 s. This link stays open, and sends any number of requests at once. Where
@@ -36,7 +36,7 @@ from eventhub_checkpoints.sdk.fallback import UnreadableFrameError
 from eventhub_checkpoints.sdk.management import NODE, OfficialManagement, Reply
 
 HUB = ""
-"""Question about the hub itself; any other is the id of a partition."""
+"""Query about the hub itself; any other is the id of a partition."""
 
 CORRELATION_ID = 5
 """Index of this field in the section `properties`."""
@@ -49,7 +49,7 @@ CHECK_EVERY = 1.0
 
 
 class Answer(NamedTuple):
-    """Answer to a question.
+    """Answer to a query.
 
     Attributes:
         status: as in HTTP.
@@ -62,14 +62,14 @@ class Answer(NamedTuple):
     value: Mapping[str, Any]
 
 
-class Questions:
-    """Questions to the management node and its answers, over one connection.
+class QueryLink:
+    """Link to the management node, for queries and their answers, over one connection.
 
     Args:
         client: of the hub; it stays open.
 
     Attributes:
-        connection: to be opened before the first question.
+        connection: to be opened before the first query.
 
     Raises:
         FastPathError: the client has changed.
@@ -84,11 +84,11 @@ class Questions:
         self._unsettled: list[int] = []
         self._parts = b""
 
-    def ask(self, questions: Collection[str], deadline: float) -> dict[str, Answer]:
-        """Ask all questions at once.
+    def ask(self, queries: Collection[str], deadline: float) -> dict[str, Answer]:
+        """Ask all queries at once.
 
         Args:
-            questions: `HUB`, and ids of partitions.
+            queries: `HUB`, and ids of partitions.
             deadline: when to stop waiting, by `time.monotonic`.
 
         Returns:
@@ -100,8 +100,8 @@ class Questions:
         """
         self._asked, self._answers = {}, {}
         connection = self.connection
-        requests, waiting = Requests(self._hub, connection.token), deque(questions)
-        while len(self._answers) < len(questions):
+        requests, waiting = Requests(self._hub, connection.token), deque(queries)
+        while len(self._answers) < len(queries):
             connection.check()
             self._send(requests, waiting, deadline)
             # Reading would wait for a frame, and so for the answers to what was sent.
@@ -165,9 +165,9 @@ class Questions:
             return
         whole, self._parts = self._parts, b""
         message_id, answer = read_reply(whole)
-        # A late reply to a question that was given up has no entry.
-        if (question := self._asked.get(message_id)) is not None:
-            self._answers[question] = answer
+        # A late reply to a query that was given up has no entry.
+        if (query := self._asked.get(message_id)) is not None:
+            self._answers[query] = answer
 
     def _settle(self) -> None:
         """Accept the replies that wait for it, and grant credit for further ones."""
@@ -221,23 +221,23 @@ class Requests:
         self._hub, self._token = hub, token
         self._templates: dict[tuple[int, int], bytes] = {}
 
-    def encode(self, message_id: str, question: str) -> bytes:
+    def encode(self, message_id: str, query: str) -> bytes:
         """Return a request, as the client sends it."""
-        key = len(message_id), len(question)
+        key = len(message_id), len(query)
         if key not in self._templates:
             self._templates[key] = self._encode(self._MESSAGE * key[0], self._PARTITION * key[1])
         request = self._templates[key].replace(
             self._MESSAGE.encode() * key[0], message_id.encode(), 1
         )
-        if not question:
+        if not query:
             return request
-        return request.replace(self._PARTITION.encode() * key[1], question.encode(), 1)
+        return request.replace(self._PARTITION.encode() * key[1], query.encode(), 1)
 
-    def _encode(self, message_id: str, question: str) -> bytes:
-        kind = "com.microsoft:partition" if question else "com.microsoft:eventhub"
+    def _encode(self, message_id: str, query: str) -> bytes:
+        kind = "com.microsoft:partition" if query else "com.microsoft:eventhub"
         fields = {
             "name": self._hub,
-            **({"partition": question} if question else {}),
+            **({"partition": query} if query else {}),
             "security_token": self._token,
             "operation": "READ",
             "type": kind,

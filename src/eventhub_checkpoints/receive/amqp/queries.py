@@ -21,7 +21,7 @@ from eventhub_checkpoints.receive.address import (
     PartitionProperties,
 )
 from eventhub_checkpoints.receive.amqp.fast import Opening
-from eventhub_checkpoints.receive.amqp.management import HUB, Answer, Questions
+from eventhub_checkpoints.receive.amqp.management import HUB, Answer, QueryLink
 from eventhub_checkpoints.receive.hub import ask_each, ask_with_hub
 from eventhub_checkpoints.sdk.fallback import (
     FastPathError,
@@ -96,13 +96,13 @@ class Answers:
     """Answers of a hub, collected until none is missing."""
 
     def __init__(self, partition_ids: Iterable[str]) -> None:
-        self._wanted = dict.fromkeys([HUB, *partition_ids])
-        self._given: dict[str, Answer] = {}
+        self._queries = dict.fromkeys([HUB, *partition_ids])
+        self._received: dict[str, Answer] = {}
 
     @property
     def missing(self) -> list[str]:
-        """Questions without a usable answer."""
-        return [each for each in self._wanted if each not in self._given]
+        """Queries without a usable answer."""
+        return [each for each in self._queries if each not in self._received]
 
     def add(self, answers: Mapping[str, Answer]) -> Answer | None:
         """Keep the usable answers; return one that reports an error, if there is any.
@@ -110,17 +110,17 @@ class Answers:
         That the hub does not have a partition is an answer.
         """
         failed = {key: each for key, each in answers.items() if each.status >= 400}
-        self._given |= {key: each for key, each in answers.items() if key not in failed}
-        if HUB not in self._given:
+        self._received |= {key: each for key, each in answers.items() if key not in failed}
+        if HUB not in self._received:
             return failed.get(HUB)
         present = self.hub().partition_ids
-        self._given |= {key: each for key, each in failed.items() if key not in present}
+        self._received |= {key: each for key, each in failed.items() if key not in present}
         return next((each for key, each in failed.items() if key in present), None)
 
     def hub(self) -> HubProperties:
         """Return the properties of the hub."""
         with readable():
-            value = self._given[HUB].value
+            value = self._received[HUB].value
             return HubProperties(
                 sorted(map(str, value["partition_ids"]), key=int), moment(value["created_at"])
             )
@@ -139,7 +139,7 @@ class Answers:
                         "is_empty": value["is_partition_empty"],
                     },
                 )
-                for key, (status, _, value) in self._given.items()
+                for key, (status, _, value) in self._received.items()
                 if key != HUB and status < 400
             }
 
@@ -173,7 +173,7 @@ class ManagementQueries(HubQueries):
     def __init__(self, address: "HubAddress", right: str = "listen") -> None:
         self._address, self._right = address, right
         self._client: EventHubConsumerClient | None = None
-        self._questions: Questions | None = None
+        self._link: QueryLink | None = None
         self._answered_at = float("-inf")
         self._is_public = False
 
@@ -201,7 +201,7 @@ class ManagementQueries(HubQueries):
     def _ask_link(
         self, answers: Answers, deadline: float, timeout: float
     ) -> tuple[HubProperties, dict[str, PartitionProperties]]:
-        """Ask until every question is answered, within the time limit."""
+        """Ask until every query is answered, within the time limit."""
         outage = self._address.outage(str(self._address), timeout)
         while True:
             is_kept, began = self._is_connected(), time.monotonic()
@@ -212,7 +212,7 @@ class ManagementQueries(HubQueries):
             if time.monotonic() >= deadline:
                 self._disconnect()
                 raise self._unanswered(answers.missing, timeout, failure)
-            if is_kept and self._questions is None:
+            if is_kept and self._link is None:
                 continue  # lost since the last query: that is not an attempt
             failure = failure or EventHubError(f"no answer in {time.monotonic() - began:.1f} s")
             wait = outage.pause(failure, began)
@@ -225,7 +225,7 @@ class ManagementQueries(HubQueries):
     def _attempt(
         self, answers: Answers, deadline: float, timeout: float, is_kept: bool
     ) -> Exception | None:
-        """Ask the missing questions once; return why some are still missing, as far as known.
+        """Send the missing queries once; return why some are still missing, as far as known.
 
         Raises:
             FastPathError: the client has changed.
@@ -235,21 +235,21 @@ class ManagementQueries(HubQueries):
         left = deadline - now
         limit = now + min(left, KEPT_TIMEOUT if is_kept else attempt_limit(timeout))
         try:
-            questions = self._connected(limit)
+            link = self._connected(limit)
         except EventHubError as error:
             return error
         try:
-            received = questions.ask(answers.missing, limit)
+            received = link.ask(answers.missing, limit)
         except Exception as error:
-            self._questions = None
-            failure = questions.connection.ended_by(error)
+            self._link = None
+            failure = link.connection.ended_by(error)
             if not isinstance(failure, EventHubError):
                 raise failure from None
             return failure
         refused = answers.add(received)
         self._answered_at = time.monotonic()
         if refused is not None:
-            refusal = questions.error_of(refused)
+            refusal = link.error_of(refused)
             # A partition that the hub has is missing only while it moves.
             return refusal if HUB in answers.missing else EventHubError(reason(refusal))
         if answers.missing:
@@ -265,35 +265,35 @@ class ManagementQueries(HubQueries):
         """Return whether a connection is open; disconnect one that may have been dropped."""
         if time.monotonic() - self._answered_at > KEPT_FOR:
             self._disconnect()
-        return self._questions is not None
+        return self._link is not None
 
-    def _connected(self, deadline: float) -> Questions:
-        """Return questions over an open connection, opened if necessary.
+    def _connected(self, deadline: float) -> QueryLink:
+        """Return the open link, opened if necessary.
 
         Raises:
             EventHubError: it could not be opened.
             FastPathError: the client has changed.
         """
-        if self._questions is None:
+        if self._link is None:
             self._client = self._client or self._address.open_client()
             seconds = max(0.0, deadline - time.monotonic())
-            questions = Questions(self._client)
-            opening = Opening(questions.connection, str(self._address), seconds)
+            link = QueryLink(self._client)
+            opening = Opening(link.connection, str(self._address), seconds)
             if opening.result(seconds) is None:
                 opening.abandon()
                 raise EventHubError("the connection was not open in time")
-            self._questions = questions
-        return self._questions
+            self._link = link
+        return self._link
 
     def _disconnect(self) -> None:
-        if self._questions is not None:
-            self._questions.connection.close()
-            self._questions = None
+        if self._link is not None:
+            self._link.connection.close()
+            self._link = None
 
     def _unanswered(
-        self, questions: Iterable[str], timeout: float, failure: Exception | None
+        self, queries: Iterable[str], timeout: float, failure: Exception | None
     ) -> HubUnavailableError:
-        silent = ", ".join(filter(None, questions))
+        silent = ", ".join(filter(None, queries))
         what = f"partition {silent} of {self._address}" if silent else str(self._address)
         why = f" ({reason(failure)})" if failure else ""
         return HubUnavailableError(
@@ -317,7 +317,7 @@ def read_partition(address: "HubAddress", partition_id: str) -> PartitionPropert
 def ask_public(
     address: "HubAddress", partition_ids: Sequence[str], timeout: float
 ) -> tuple[HubProperties, dict[str, PartitionProperties]]:
-    """Ask as `HubQueries` does, with a client and a connection for each question.
+    """Ask as `HubQueries` does, with a client and a connection for each query.
 
     A partition may be gone: that is known from the hub, while the client's own attempts would take
     13 s. Partitions that fail for another reason are queried again.
@@ -343,11 +343,11 @@ def ask_public(
         with explained(address):
             return outage.wait_out(partial(read_partition, address, partition_id))
 
-    hub, found, failed = ask_with_hub(address, partition_ids, ask_hub, ask_once, timeout)
-    found |= ask_each(
+    hub, partitions, failed = ask_with_hub(address, partition_ids, ask_hub, ask_once, timeout)
+    partitions |= ask_each(
         failed,
         ask_again,
         max(0.0, deadline - time.monotonic()),
         describe=lambda silent: f"partition {silent} of {address}",
     )
-    return hub, found
+    return hub, partitions

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from eventhub_checkpoints._shared.connection_string import ConnectionString
 from eventhub_checkpoints._shared.secrets import quoted
-from eventhub_checkpoints._shared.settings import is_count, kind_of, require
+from eventhub_checkpoints._shared.settings import is_count, require, require_type
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.address import DEFAULT_CONSUMER_GROUP, Address
 from eventhub_checkpoints.receive.amqp.address import HubAddress
@@ -32,6 +32,7 @@ NO_STORE_FOR_MISSING = (
     "missing='error' concerns partitions without a checkpoint; pass store= to read_batches, too"
 )
 
+CLOSED = "the batches are closed, and a table of them would be empty; read before close()"
 ONE_TABLE = (
     "the batches were read into a table already, and a second one would be empty: keep the first, "
     "or call read_batches again, which reads the hub anew"
@@ -75,25 +76,26 @@ class ReadRequest:
         return cls(address, scope or address.scope(), plan, at_once, settings, missing)
 
 
-def address_of(hub: object, scope: Scope | None) -> Address:
+def address_of(hub: str | Address, scope: Scope | None) -> Address:
     """Return the hub's address.
 
     Raises:
         ConfigurationError: it is not a hub, or not the hub of the checkpoints. The message does
             not show the value passed.
     """
-    if scope is not None and not isinstance(scope, Scope):
-        raise ConfigurationError(f"scope is of type {type(scope).__name__}; expected a Scope")
+    require_type("scope", scope, scope is None or isinstance(scope, Scope), "a Scope")
     if isinstance(hub, str):
         # The scope may supply consumer group and hub.
         group = scope.consumer_group if scope else DEFAULT_CONSUMER_GROUP
         name = ConnectionString.with_secret(hub).hub or (scope.eventhub_name if scope else None)
         hub = HubAddress.from_connection_string(hub, group, eventhub_name=name)
-    if not isinstance(hub, Address):
-        raise ConfigurationError(
-            f"hub is of type {type(hub).__name__}; expected a connection string or a HubAddress. "
-            "A client cannot be used here: pass its arguments to HubAddress.from_credential"
-        )
+    require_type(
+        "hub",
+        hub,
+        isinstance(hub, Address),
+        "a connection string or a HubAddress. A client cannot be used here: pass its arguments to "
+        "HubAddress.from_credential",
+    )
     if scope is not None and hub.eventhub_name.casefold() != scope.eventhub_name.casefold():
         raise ConfigurationError(
             f"scope is of hub {quoted(scope.eventhub_name)}, but hub is "
@@ -148,10 +150,12 @@ def checked_store(store: Any, *, is_async: bool) -> Any:
         return None
     method = getattr(store, "list_checkpoints", None)
     is_store = callable(method) and not isinstance(store, type)
-    if not is_store or iscoroutinefunction(method) is not is_async:
-        kind, module = ("asynchronous", ".aio") if is_async else ("synchronous", "")
-        raise ConfigurationError(
-            f"store is of type {kind_of(store)}; expected a store "
-            f"of the {kind} kind, or the URL of one, as for eventhub_checkpoints{module}.open_store"
-        )
+    kind, module = ("asynchronous", ".aio") if is_async else ("synchronous", "")
+    require_type(
+        "store",
+        store,
+        is_store and iscoroutinefunction(method) is is_async,
+        f"a store of the {kind} kind, or the URL of one, as for "
+        f"eventhub_checkpoints{module}.open_store",
+    )
     return store

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self, get_args
 
+from eventhub_checkpoints._shared.partition_keys import Partitioner
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.address import Address
 from eventhub_checkpoints.send import settings
-from eventhub_checkpoints.send.routing import Partitioner
 from eventhub_checkpoints.spark.options import (
     HUB,
     PASSED_ON,

@@ -204,8 +204,8 @@ def next_offset(
     """
     counts = limited(limits, waiting)
     reached = {key: each.number + counts[key] for key, each in starts.items()}
-    is_told = not start.is_initial and start.is_of(created) and not expired
-    if reached == dict(start.next) and is_told:
+    is_known = not start.is_initial and start.is_of(created) and not expired
+    if reached == dict(start.next) and is_known:
         return start
     begins = {
         key: each.number
@@ -215,7 +215,7 @@ def next_offset(
     lost = Counter(start.lost)
     lost.update(expired)
     lost.update({key: each.lost for key, each in starts.items() if each.lost})
-    # A batch over Kafka, where the time is not reported, must not forget it.
+    # Kafka does not report when the hub was created: a batch over it must not forget that time.
     return replace(
         start,
         next=reached,
@@ -325,18 +325,18 @@ def grouped(ranges: Iterable[OffsetRange], per_task: int) -> list[list[OffsetRan
         open_groups = (group for group in groups if len(group) < per_task)
         min(open_groups, key=lambda group: sum(map(event_count, group))).append(each)
     for group in groups:
-        group.sort(key=place_of)
-    return sorted(groups, key=lambda group: place_of(group[0]))
+        group.sort(key=sort_key)
+    return sorted(groups, key=lambda group: sort_key(group[0]))
 
 
-def place_of(each: OffsetRange) -> tuple[int, int]:
+def sort_key(offsets: OffsetRange) -> tuple[int, int]:
     """Return the key by which ranges are in the order of partitions and of events."""
-    return int(each.partition_id), each.from_sequence_number
+    return int(offsets.partition_id), offsets.from_sequence_number
 
 
-def event_count(each: OffsetRange) -> int:
+def event_count(offsets: OffsetRange) -> int:
     """Return the maximum number of events in a range."""
-    return each.until_sequence_number - each.from_sequence_number
+    return offsets.until_sequence_number - offsets.from_sequence_number
 
 
 CONNECTIONS = KeptConnections[Address, Connection](lambda address: address.connect())

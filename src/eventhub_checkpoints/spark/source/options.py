@@ -218,7 +218,7 @@ def parse_min_tasks(options: Options, reading: ranges.ReadSettings) -> int | Non
     if reading.owner_level is not None:
         raise ConfigurationError(
             "minPartitions needs several receivers of a partition, but ownerLevel or "
-            "useExclusiveReceiver allows only one; use one of the two options"
+            "useExclusiveReceiver allows only one; leave minPartitions or that option out"
         )
     return parse_count(options, "minPartitions", 1)
 

@@ -23,7 +23,7 @@ those that the azure-eventhub client's messages give, see `receive.amqp`. Where 
 - it cannot read arrays of described values;
 - it takes an aborted delivery for an event, and what was received of it for its payload;
 - it takes a batch (format 0x80013700) for one event whose body is all of its messages;
-- it reads on behind the end of a value whose size is wrong, where this one raises `CodecError`
+- it reads on beyond the end of a value whose size is wrong, where this one raises `CodecError`
   (except for the size of a list or map in a template, where all items are read anyway).
 
 An event without a sequence number is a `CodecError` too: it has no position in a partition. So is

@@ -104,7 +104,7 @@ def _last_map(sections: dict[int, list[Value]], code: int) -> Pairs:
 def _systems(sections: dict[int, list[Value]], annotations: Pairs) -> Pairs:
     fields = sections.get(messages.PROPERTIES, [[]])[-1]
     if not isinstance(fields, list) or len(fields) > len(PROPERTY_NAMES):
-        raise CodecError(f"properties are a list of at most {len(PROPERTY_NAMES)} fields")
+        raise CodecError(f"properties must be a list of at most {len(PROPERTY_NAMES)} fields")
     # As in the client, which leaves out 0 and "" as well as null.
     systems = {name: value for name, value in zip(PROPERTY_NAMES, fields, strict=False) if value}
     others = {key: value for key, value in annotations.items() if key not in IN_OTHER_COLUMNS}
@@ -135,7 +135,7 @@ _UNREADABLE = (CodecError, LookupError, ValueError, OverflowError, TypeError, st
 
 
 class Tail(NamedTuple):
-    """Parts of an event behind its message annotations.
+    """Parts of an event after its message annotations.
 
     Attributes:
         systems: the fields of the properties section that are set.
@@ -180,7 +180,7 @@ def _compound(data: bytes, at: int, small: int, limit: int) -> tuple[int, int, i
     """Return count, begin and end of the items of a list or map with the given small constructor.
 
     Raises:
-        CodecError: it is something else, or ends behind the limit.
+        CodecError: it is something else, or ends beyond the limit.
     """
     code = data[at]
     if code == small:

@@ -287,7 +287,7 @@ class Matcher(Buffer):
         return len(self.contents) // self._width
 
     def add_head(self, match: re.Match[bytes], data: bytes, end: int) -> bool:
-        """Add a row; return False, adding none, if the bytes behind the head are unusual."""
+        """Add a row; return False, adding none, if the bytes after the head are unusual."""
         tail = read_tail(data, match.end(), end)
         if tail is None:
             return False

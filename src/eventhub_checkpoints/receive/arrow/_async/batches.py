@@ -171,8 +171,10 @@ class Batches(ArrowExport, IterationGuard, ClosingContext):
         """Return all remaining batches as one table in memory.
 
         Raises:
-            ConfigurationError: `to_table` was called before: a second table would be empty.
+            ConfigurationError: `to_table` or `close` was called before: the table would be empty.
         """
+        if self._is_closed:
+            raise ConfigurationError(plan.CLOSED)
         if self._is_taken:
             raise ConfigurationError(plan.ONE_TABLE)
         self._is_taken = True

@@ -7,7 +7,8 @@ from typing import Generic, TypeVar
 
 import pyarrow as pa
 
-from eventhub_checkpoints.receive.arrow.plan import CLOSE_TIMEOUT, ReadRequest
+from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.receive.arrow.plan import CLOSE_TIMEOUT, CLOSED, ReadRequest
 from eventhub_checkpoints.receive.batches import ParallelReader
 from eventhub_checkpoints.receive.ranges import OffsetRange
 
@@ -20,9 +21,16 @@ class ArrowExport:
     """Arrow stream: `pyarrow.table`, `polars.DataFrame` and DuckDB queries accept it directly."""
 
     schema: pa.Schema
+    _is_closed: bool
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """Return all remaining batches as an Arrow reader; they are received as it is read."""
+        """Return all remaining batches as an Arrow reader; they are received as it is read.
+
+        Raises:
+            ConfigurationError: they are closed: the reader would be empty.
+        """
+        if self._is_closed:
+            raise ConfigurationError(CLOSED)
         return pa.RecordBatchReader.from_batches(self.schema, self)
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
