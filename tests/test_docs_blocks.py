@@ -109,6 +109,7 @@ def with_servers(environment: dict[str, str], servers) -> dict[str, str]:
         **environment,
         "POSTGRES_URL": servers("postgres").url,
         "REDIS_URL": servers("redis").url,
+        "TABLE_URL": f"table+{servers('table').url}/positions",
         "CASSANDRA_URL": f"{servers('cassandra').url}/eventhub_checkpoints",
     }
 

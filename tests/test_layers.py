@@ -19,8 +19,8 @@ PACKAGE = "eventhub_checkpoints"
 ROOT = Path(eventhub_checkpoints.__file__).parent
 
 GROUND = {
-    *("records", "errors", "_shared.arguments", "_shared.offset_words"),
-    *("_shared.settings", "_shared.secrets", "_shared.signals"),
+    *("records", "errors", "_shared.arguments", "_shared.foreign_json", "_shared.offset_words"),
+    *("_shared.partition_keys", "_shared.settings", "_shared.secrets", "_shared.signals"),
 }
 REGISTRY = {"registry", "aio.registry"}
 ROOMS = (
@@ -34,7 +34,18 @@ ROOMS = (
     "processing",
     "dead_letters",
 )
-FOLDERS = (*ROOMS, "localhub", "receive", "send", "spark", "conformance", "operations", "ui", "cli")
+FOLDERS = (
+    *ROOMS,
+    "localhub",
+    "testing",
+    "receive",
+    "send",
+    "spark",
+    "conformance",
+    "operations",
+    "ui",
+    "cli",
+)
 """A module belongs to the first of these that its name begins with."""
 
 BELOW_SHELLS = {"ground", "_shared", "sdk"}
@@ -50,6 +61,7 @@ ARROWS: dict[str, set[str]] = {
     "stores": {*BELOW_SHELLS, "dead_letters"},
     "processing": BELOW_SHELLS,
     "localhub": {"ground", "amqp"},
+    "testing": {"ground", "public", "localhub"},
     "receive.columns": {"ground"},
     "receive.amqp.decoder": {"ground", "amqp", "receive.columns"},
     "receive": {*BELOW_SHELLS, "amqp", "receive.columns", "receive.amqp.decoder"},
@@ -84,6 +96,7 @@ AZURE_STORAGE = {"azure.core", "aiohttp", "certifi", "requests", "urllib3", "yar
 """What services of a storage account share: no driver of one of them."""
 BACKENDS = {
     "blob": {*AZURE_STORAGE, "azure.storage"},
+    "table": AZURE_STORAGE,
     "sql": {"sqlalchemy"},  # which imports the driver of a URL
     "redis": {"redis"},
     "cassandra": {"cassandra"},
@@ -115,6 +128,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "send": CLIENT,
     "spark": {*CLIENT, "pyspark", "pyarrow"},
     "conformance": {*CLIENT, "pytest"},
+    "testing": set(),
     "operations": CLIENT,
     "ui": {"jinja2", "starlette", "uvicorn"},
     "cli": {*CLIENT, "azure.storage", "filelock", "platformdirs", "pyspark", "rich", "typer"},
@@ -398,6 +412,7 @@ def test_a_missing_driver_is_one_sentence_that_names_the_extra() -> None:
     extras |= dict.fromkeys((".receive.batches", ".arrow", ".aio.arrow"), "arrow")
     extras |= {".receive.kafka.address": "kafka"}
     extras |= {".redis": "redis", ".aio.redis": "redis"}
+    extras |= {".aio.table": "table"}
     extras |= {".cassandra": "cassandra", ".aio.cassandra": "cassandra"}
     for name, outcome in outcomes(extras).items():
         assert outcome.startswith("MissingDriverError "), (name, outcome)

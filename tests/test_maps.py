@@ -66,3 +66,10 @@ def test_the_files_that_contributing_names_exist() -> None:
         if not (REPOSITORY / ("" if name.startswith(outside) else PACKAGE) / name).exists()
     ]
     assert not missing
+
+
+def test_the_tests_that_tox_names_exist() -> None:
+    """An environment with one that is gone fails before it runs any."""
+    named = set(re.findall(r"\btests/\w[\w/]*(?:\.py)?", (REPOSITORY / "tox.ini").read_text()))
+    assert len(named) > 20
+    assert {path for path in named if not (REPOSITORY / path).exists()} == set()

@@ -57,6 +57,8 @@ NOT_MADE = {
         "PartitionProperties",
         "Receiver",
         "RefusedLink",
+        "StoredEvent",
+        "EmulatorConfig",
     ),
     *("Deletes", "ListsScopes", "WritesInTransaction", "SequenceOffset"),
     *("DeadLetter", "StoredDeadLetter"),
@@ -72,6 +74,7 @@ ROW = dict(
     zip(("fully_qualified_namespace", "eventhub_name", "consumer_group"), SCOPE, strict=True)
 ) | {"partition_id": "0"}
 ACCOUNT = "https://account.blob.core.windows.net"
+TABLES = "https://account.table.core.windows.net"
 VALID: dict[str, Any] = {
     **ROW,
     "store": MemoryCheckpointStore(),
@@ -81,6 +84,8 @@ VALID: dict[str, Any] = {
     "url_or_engine": "sqlite:///nowhere/checkpoints.db",
     "blob_account_url": ACCOUNT,
     "container_name": "container",
+    "table_account_url": TABLES,
+    "table_name": "positions",
     "container_url": f"{ACCOUNT}/container?sv=2022-11-02&sig=x",
     "conn_str": "DefaultEndpointsProtocol=https;AccountName=a;AccountKey=eA==;EndpointSuffix=x",
     "contact_points": ["127.0.0.1"],
@@ -109,6 +114,7 @@ OF_ONE: dict[str, dict[str, Any]] = {
     "CassandraCheckpointStore.from_url": {"url": "cassandra://127.0.0.1:1/checkpoints"},
     "SqlCheckpointStore.from_url": {"url": "sqlite:///nowhere/checkpoints.db"},
     "BlobCheckpointStore.from_url": {"url": f"{ACCOUNT}/container?sv=2022-11-02&sig=x"},
+    "TableCheckpointStore.from_url": {"url": f"table+{TABLES}/positions?sv=2022-11-02&sig=x"},
     "publish": {"events": ["body"]},
     "DeadLetterHub.from_connection_string": {
         "conn_str": "Endpoint=sb://ns.servicebus.windows.net/"
@@ -124,6 +130,12 @@ MAPPINGS = [
         "settings": dict.fromkeys(StoreSettings.__annotations__, 5),
         "azureblob": {"account": "account", "key": "eA==", "protocol": "https", "endpoint": ""}
         | {"useEmulator": False, "lease": "10s"},
+    },
+    {
+        "backendType": "AzureTable",
+        "namespace": "positions",
+        "azuretable": {"account": "account", "key": "eA==", "protocol": "https", "endpoint": ""}
+        | {"useEmulator": False},
     },
     {
         "backendType": "Cassandra",
@@ -352,6 +364,8 @@ URLS = [
     *("cassandra://h/{}", "cassandra://h/ks?datacenter={}", "cassandra://h:{}/ks"),
     *("cassandra://h/ks?{}=1", "cassandra://{}/ks", "memory:{}", "memory:x?{}"),
     *(f"{ACCOUNT}/{{}}", "https://{}.blob.core.windows.net/container", "http://127.0.0.1/{}/c"),
+    *(f"table+{TABLES}/{{}}", "table+https://{}.table.core.windows.net/t", "table+{}://h/t"),
+    *("table+https://{}@h/t", "table+https://h:{}/t", "table://{}", "table+http://127.0.0.1/{}/t"),
     *("eventhub_checkpoints.memory:{}", "{}:factory", "{}://host/name", "x{}"),
 ]
 
@@ -391,10 +405,13 @@ def ready_stores() -> Iterator[Any]:
     from eventhub_checkpoints.cassandra import CassandraCheckpointStore
     from eventhub_checkpoints.redis import RedisCheckpointStore
     from eventhub_checkpoints.sql import SqlCheckpointStore
+    from eventhub_checkpoints.table import TableCheckpointStore
 
     url = f"{ACCOUNT}/container?sv=2022-11-02&sig={MARK}"
     yield BlobCheckpointStore(container_client=ContainerClient.from_container_url(url))
     yield BlobCheckpointStore(ACCOUNT, "container", {"account_name": "a", "account_key": MARK})
+    yield TableCheckpointStore(TABLES, "positions", {"account_name": "a", "account_key": MARK})
+    yield TableCheckpointStore(f"{TABLES}?sv=2022-11-02&sig={MARK}", "positions")
     yield SqlCheckpointStore(create_engine(f"postgresql+psycopg://app:{MARK}@host/database"))
     yield SqlCheckpointStore("postgresql://app@host/database", credential=MARK)
     yield RedisCheckpointStore(client=Redis.from_url(f"redis://app:{MARK}@host/0"))
@@ -404,7 +421,7 @@ def ready_stores() -> Iterator[Any]:
 
 def test_no_store_shows_the_secret_of_its_client() -> None:
     stores = list(ready_stores())
-    assert len(stores) == 7
+    assert len(stores) == 9
     for store in stores:
         text = f"{store!r} {store} {vars(store)!r}"
         assert MARK not in text

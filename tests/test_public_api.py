@@ -26,6 +26,7 @@ EXTRAS = {
     "operations.migrate": "blob",
     "blob": "blob",
     "aio.blob": "blob",
+    "aio.table": "table",
     "arrow": "arrow",
     "aio.arrow": "arrow",
     "receive": "arrow",
@@ -141,6 +142,7 @@ IMPORTED_FROM = [
     ".arrow",
     ".conformance",
     ".localhub",
+    ".testing",
     ".iothub_react",
 ]
 """The modules that users import from; a name that several have is documented for the first."""

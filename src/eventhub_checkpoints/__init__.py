@@ -3,7 +3,7 @@
 The map of the package:
 
 - `records`, `errors`: what is stored, and what can go wrong.
-- `memory`, `blob`, `sql`, `redis`, `cassandra`: the stores; `aio` has the same names for
+- `memory`, `blob`, `table`, `sql`, `redis`, `cassandra`: the stores; `aio` has the same names for
   `azure.eventhub.aio`.
 - `abilities`: what a store can do besides: list groups, delete, write in a transaction.
 - `base`: the base class of every store, and the four hooks that a new backend fills in.
@@ -18,6 +18,7 @@ The map of the package:
 - `spark`, `receive`: where a PySpark job starts, and how it reads the hub. `send`: how it writes
   to one.
 - `localhub`: a local Event Hubs stand-in, for trying and testing.
+- `testing`: what the fixtures of the pytest plugin return.
 - `operations`: lag, states and positions of consumer groups.
 - `cli`: the command `eventhub-checkpoints`. `ui`: the page of `ehcp ui`.
 - `iothub_react`: positions that iothub-react has saved.

@@ -8,7 +8,7 @@ CheckpointStoreError
 |-- StaleCheckpointError                checkpoint that would go back: .newest
 |-- InvalidCheckpointError              position that the hub does not have: .partition_id
 |-- PoisonError                         event whose handler raises each time
-|-- DataLossError                       wanted events are not in the hub: .partition_id
+|-- DataLossError                       requested events are not in the hub: .partition_id
 |-- HubUnavailableError                 the event hub did not answer: a retry may help
 `-- StoreError                          the backend failed or did not answer
     |-- StoreUnavailableError           unreachable, timed out, throttled: a retry may help
@@ -165,23 +165,25 @@ class PoisonError(CheckpointStoreError):
 
 
 class DataLossError(CheckpointStoreError):
-    """Events of the wanted range are not in the hub.
+    """Events of the requested range are not in the hub.
 
     Attributes:
         partition_id: the partition.
-        wanted: first sequence number that was requested.
+        requested: first sequence number that was requested.
         first_retained: first sequence number that can be read.
     """
 
-    def __init__(self, partition_id: str, wanted: int, first_retained: int, message: str) -> None:
+    def __init__(
+        self, partition_id: str, requested: int, first_retained: int, message: str
+    ) -> None:
         super().__init__(message)
         self.partition_id = partition_id
-        self.wanted = wanted
+        self.requested = requested
         self.first_retained = first_retained
 
     def __reduce__(self) -> Any:
         """Pickle the arguments, not only the message."""
-        return type(self), (self.partition_id, self.wanted, self.first_retained, str(self))
+        return type(self), (self.partition_id, self.requested, self.first_retained, str(self))
 
 
 class HubUnavailableError(CheckpointStoreError):

@@ -301,6 +301,8 @@ class SequenceOffset(int):
     stored: str
 
     def __new__(cls, number: int, stored: str = "") -> Self:
+        if whole_number(number) is None:
+            raise InvalidRecordError("sequence_number", number, "a whole number")
         offset = super().__new__(cls, number)
         offset.stored = stored
         return offset
@@ -402,19 +404,17 @@ def checked_offset(value: Any, sequence_number: int) -> str:
     checkpoint, or the same number as a plain int, as after a JSON round trip. Any other int is
     refused: it may be an offset that was meant as a string, and would be lost if it were dropped.
     """
-    if value is None:
-        return ""
+    if value is None or (isinstance(value, str) and value.isprintable()):
+        return stored_offset(value)
     number = whole_number(value)
-    if number is not None:
-        is_placeholder = isinstance(value, int) and type(value) is not int
-        if is_placeholder or number == sequence_number:
-            return stored_offset(value)
-        raise InvalidRecordError(
-            "offset", value, f"a string such as '{number}', or None where it is unknown"
-        )
-    if not isinstance(value, str) or (value and not value.isprintable()):
+    if number is None:
         raise InvalidRecordError("offset", value, "a printable string, or None where it is unknown")
-    return stored_offset(value)
+    is_placeholder = isinstance(value, int) and type(value) is not int
+    if is_placeholder or number == sequence_number:
+        return stored_offset(value)
+    raise InvalidRecordError(
+        "offset", value, f"a string such as '{number}', or None where it is unknown"
+    )
 
 
 def checked_sequence_number(value: Any) -> int:

@@ -12,6 +12,7 @@ from handover_model import CASES, LARGE, Case, ModelError, explore
 SMALL = {
     "planned": Case(partitions=1, rounds=(2, 3), ticks=0),
     "two newcomers": Case(newcomers=2, partitions=1, rounds=(1, 1), ticks=0),
+    "two at once": Case(partitions=4, rounds=(1, 2), ticks=0),
     "deadline": Case(partitions=1, rounds=(1, 2), ticks=2),
     "a crash": Case(partitions=1, rounds=(1, 2), ticks=0, crashes=1),
     "a stop": Case(partitions=1, rounds=(2, 1), ticks=0, stops=1),

@@ -32,7 +32,7 @@ DURABLE: dict[str, Callable[[], OwnServer]] = {
     "cassandra": partial(Cassandra, own=True, durable=True),
 }
 """Servers of their own that a test may kill, with what they have confirmed on the disk."""
-PAUSABLE = [*DURABLE, "blob"]
+PAUSABLE = [*DURABLE, "blob", "table"]
 KEEPS_NO_TABLES = {"memory", "redis"}
 """Where nothing has to be created: a place that has vanished is an empty one."""
 KILLS, KILLING_SECONDS = 3, 5.0

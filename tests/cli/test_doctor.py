@@ -270,6 +270,17 @@ def consumers_of_two_families(patient: Patient) -> list[str]:
     return []
 
 
+def mirror_with_a_prefix(patient: Patient) -> list[str]:
+    name = f"team-a/{patient.scope.folded}/checkpoint/1"
+    blob(patient, name, offset=OFFSET_15, sequencenumber="15")
+    return []
+
+
+def consumer_with_a_prefix(patient: Patient) -> list[str]:
+    blob(patient, f"team-a/{patient.scope.folded}/ownership/1", ownerid="a consumer of team a")
+    return []
+
+
 def other_names(patient: Patient) -> list[str]:
     return ["--group", "other"]
 
@@ -471,6 +482,8 @@ DEFECTS: list[tuple[str, Plant, set[str]]] = [
     ("sqlite", checkpoint_without_a_position, {"unreadable_rows"}),
     ("blob", rows_as_java_writes_them, {"other_spelling"}),
     ("blob", consumers_of_two_families, {"other_spelling", "two_owners"}),
+    ("blob", mirror_with_a_prefix, {"other_prefix"}),
+    ("blob", consumer_with_a_prefix, {"other_prefix", "two_owners"}),
     ("sqlite", other_names, {"no_rows"}),
     ("sqlite", released_partitions, {"group_idle"}),
     ("sqlite", unowned_partition, {"unowned"}),

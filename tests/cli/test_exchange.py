@@ -143,6 +143,19 @@ def test_lines_of_kafka_are_imported_through_the_default_group_while_another_is_
     assert (row["sequence_number"], row["offset"]) == (4, site.offset(4))
 
 
+def test_lines_of_kafka_are_imported_through_a_named_group_while_the_default_one_is_consumed(
+    site: Site, tmp_path: Path
+) -> None:
+    file = tmp_path / "kafka.csv"
+    file.write_text("orders,0,5\n")
+    site.own("0")
+    with pytest.raises(CheckpointStoreError, match=r"'consumer-7' holds the partition .*--through"):
+        raise ehcp("import", str(file), "--force").exception
+    [plan] = ehcp_json("import", str(file), "--force", "--through", "other")
+    [row] = plan["partitions"]
+    assert (row["sequence_number"], row["offset"]) == (4, site.offset(4))
+
+
 def test_positions_are_copied_to_another_group(site: Site) -> None:
     before = site.rows()
     assert set(actions(ehcp_json("copy", "--to-group", "new")).values()) == {"copy"}

@@ -74,9 +74,27 @@ STORES_HUBS_AND_GROUPS = [
         FAILED,
     ),
     Mistake("lag --hub HUB'x' --timeout 0.5", "has no event hub 'ordersx'"),
+    Mistake(
+        "lag --hub ns.servicebus.chinacloudapi.cn",
+        "expected a connection string with EntityPath, or NAMESPACE.servicebus.chinacloudapi.cn/H",
+    ),
+    Mistake(
+        "lag --store https://acct.queue.core.usgovcloudapi.net/positions",
+        "the account's queues; expected that of Blob Storage, https://ACCOUNT.blob.core.usgovcloudapi.net",
+    ),
+    Mistake(
+        "lag --store 'https://acct.blob.core.windows.net/positions?prefix=a//b'",
+        "prefix is 'a//b'; expected names of ASCII letters, digits, '.', '_' and '-'",
+    ),
+    Mistake(
+        "lag --store 'postgresql://me@h.postgres.database.usgovcloudapi.net/db?audience=gov'",
+        "audience is 'gov'; expected the URI of a service, such as https://ossrdbms-aad.database.",
+    ),
     Mistake("lag --hub ns/orders --credential Nothing", "the credential is not a name"),
     Mistake("lag --hub ns/orders", "needs its package: python -m pip install azure-identity"),
     Mistake("lag --group ' '", "consumer_group is ' '"),
+    Mistake("lag --group a/b", "consumer_group is 'a/b'"),
+    Mistake("reset --to-latest --group \udc80", "text that could be decoded"),
     Mistake("peek 0 --group absent", "has no checkpoint"),
     Mistake("copy --to-group new --group absent", "absent has no positions to copy"),
     *(
@@ -92,6 +110,14 @@ STORES_HUBS_AND_GROUPS = [
     Mistake("move --to-store memory:", "memory: exists in one process only"),
     Mistake("copy --to-store memory:mistakes", "memory:mistakes exists in one process only"),
     Mistake("serve --port 0 -g a -g A", "is named twice"),
+    *(
+        Mistake(f"{verb} --port 0 --host {host}", said)
+        for verb in ("serve", "ui")
+        for host, said in {
+            "''": "--host is ''; expected an address to listen on, such as 127.0.0.1, or",
+            "\udc80": "is not available (this is no address); choose another",
+        }.items()
+    ),
     Mistake("mirror", "name the other store: pass --to-store URL, set EHCP_TO_STORE, or"),
     Mistake("mirror --to-store STORE", "must name a store other than the source"),
     Mistake("move --to-store orders.db", "'orders.db' names no store"),
@@ -131,8 +157,8 @@ POSITIONS_AND_PARTITIONS = [
 FILES = [
     Mistake("reset --from-file FILE", "cannot be read (No such file or directory)"),
     Mistake("reset --from-file ''", "the current folder cannot be read"),
-    Mistake("reset --from-file FILE", "has no line of", content=""),
-    Mistake("reset --from-file FILE", "has no line of", content="other,orders,0,1\n"),
+    Mistake("reset --from-file FILE", "has no line for", content=""),
+    Mistake("reset --from-file FILE", "has no line for", content="other,orders,0,1\n"),
     Mistake(
         "reset --from-file FILE",
         "line 1 is 'orders,0'; expected a file of ehcp export, or lines",
@@ -146,7 +172,7 @@ FILES = [
     ),
     Mistake(
         "reset --from-file FILE",
-        "line 2 is the second of partition 0",
+        "line 2 is the second line for partition 0",
         content="orders,0,1\norders,0,5\n",
     ),
     Mistake("reset --from-file FILE", "has no partition '8'", content="orders,8,1\n"),
@@ -155,8 +181,10 @@ FILES = [
     Mistake("export --all-groups --format kafka", "holds one group"),
     Mistake("undo FILE", "cannot be read"),
     Mistake("undo FILE", "is not a file of positions", content="{}"),
+    Mistake(f"undo {'x' * 5000}", "cannot be read (File name too long)"),
+    Mistake(f"dead-letters list --from ./{'x' * 5000}", "could not be read", status=FAILED),
     Mistake("import FILE", "cannot be read"),
-    Mistake("import FILE", "has no line of", content=""),
+    Mistake("import FILE", "has no line for", content=""),
     Mistake("import FILE", "is not JSON", content="{"),
     Mistake("import FILE", "is not a file of positions", content="{}"),
     Mistake("import FILE", "has version 2", content=(POSITIONS % "").replace(": 1", ": 2")),
@@ -196,6 +224,7 @@ USAGE = [
         "history --limit 0": "--limit",
         "peek": "Missing argument 'PARTITION'",
         "peek 0 --count 0": "--count",
+        f"peek 0 --count {'9' * 20}": "expected at most 9223372036854775807",
         "reset": "pass exactly one of",
         "reset --to-earliest --to-latest": "pass exactly one of",
         "reset --to-sequence-number -1": "--to-sequence-number",
@@ -208,6 +237,10 @@ USAGE = [
         "mirror --every 0": "--every",
         "export --json --format csv": "pass one of them",
         "serve --port 99999": "--port",
+        "lag -g a --group b": "it is named 2 times; this command takes",
+        "reset --to-latest --hub a --hub b": "it is named 2 times; this command takes",
+        "import FILE --partitions 0 --partitions 1": "'--partitions': it is named 2 times",
+        "dead-letters list --through a --through b": "it is named 2 times; this command takes",
     }.items()
 ]
 MISTAKES = [

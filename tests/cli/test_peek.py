@@ -18,6 +18,7 @@ from eventhub_checkpoints.cli.app import app
 from eventhub_checkpoints.errors import CheckpointStoreError, ConfigurationError, DataLossError
 from eventhub_checkpoints.localhub import LocalHub
 from eventhub_checkpoints.operations import peek
+from eventhub_checkpoints.operations.groups import CLOSED_NUMBER
 from eventhub_checkpoints.receive import HubAddress
 from eventhub_checkpoints.receive.position import EventPosition
 from eventhub_checkpoints.sql import SqlCheckpointStore
@@ -217,6 +218,14 @@ def test_a_mistake_is_one_sentence(scene: Scene, words: list[str], said: str) ->
     with pytest.raises(CheckpointStoreError, match=said):
         raise AssertionError if not (error := scene.run("peek", *words).exception) else error
     scene.refusal("peek", *words)
+
+
+def test_a_checkpoint_that_was_moved_is_not_called_ahead(scene: Scene) -> None:
+    scene.save("0", CLOSED_NUMBER)
+    said = scene.refusal("peek", "0")
+    assert "checkpoint of partition 0 of" in said
+    assert "was moved to another store; name that store, or pass a position" in said
+    assert str(CLOSED_NUMBER) not in said
 
 
 def test_what_has_expired_or_was_created_anew_is_said(scene: Scene) -> None:

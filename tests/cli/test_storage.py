@@ -28,7 +28,7 @@ from waiting import LIMIT
 
 OTHERS = Scope("ns.servicebus.windows.net", "orders", "$default")
 OURS = Scope("127.0.0.1:5672", "Orders-0123", "$Default")
-REACHED_BY_PROCESSES = ["blob", "sqlite", "postgres", "redis", "cassandra"]
+REACHED_BY_PROCESSES = ["blob", "table", "sqlite", "postgres", "redis", "cassandra"]
 
 
 def save(url: str, scope: Scope, number: int) -> None:
@@ -148,6 +148,7 @@ def test_a_store_in_memory_is_refused() -> None:
         "redis://me:hushhush@127.0.0.1:1/0?password=hushhush",
         "cassandra://me:hushhush@127.0.0.1:1/keyspace",
         "https://127.0.0.1:1/devstoreaccount1/container?sig=hushhush",
+        "table+https://127.0.0.1:1/devstoreaccount1/table?sig=hushhush",
     ],
     ids=lambda url: url.partition(":")[0],
 )

@@ -227,6 +227,19 @@ def test_a_move_shows_first_and_moves_then(operator: Operator) -> None:
     }
 
 
+def test_a_group_that_was_moved_is_shown_as_such_by_every_command(operator: Operator) -> None:
+    operator.done(*MOVE, operator.other_url, "--execute")
+    mirror = f"mirror --to-store {operator.other_url}"
+    for words in ("describe", "delete", "history", mirror):
+        shown = operator.done(*words.split())
+        assert shown.count("MOVED") == 3
+        assert str(CLOSED_NUMBER) not in shown
+    deleted = operator.json("delete")["partitions"]
+    assert [(row["sequence_number"], row["is_moved"]) for row in deleted] == [(None, True)] * 3
+    [found] = json.loads(CliRunner().invoke(app, ["doctor", "--json"]).stdout)["findings"]
+    assert found["code"] == "checkpoint_closed"
+
+
 def test_a_move_takes_the_partition_of_a_live_consumer(operator: Operator) -> None:
     operator.own(operator.store, "0", "consumer")
     move = "move", "--to-store", operator.other_url, "--settle", "0.1"
@@ -330,6 +343,28 @@ def test_names_in_another_case_are_migrated_within_one_container(
     operator.done("migrate", "--from", "as-typed", "--store", url, "--execute")
     with open_store(url) as store:
         assert operator.numbers(store) == {"0": 5}
+
+
+def test_a_group_is_moved_to_a_prefix_in_the_same_container(
+    operator: Operator, blob_container
+) -> None:
+    url, team = blob_container.url, f"{blob_container.url}?prefix=team-a"
+    with open_store(url) as store, open_store(team) as other:
+        operator.save(store, "0", 5)
+        operator.done("move", "--store", url, "--to-store", team, "--wait", "--execute")
+        assert operator.numbers(other) == {"0": 5}
+        assert operator.numbers(store)["0"] > 5  # it is closed
+        operator.save(other, "0", 6)
+    line = operator.done("reset", "--store", team, "--to-earliest", "--execute")
+    assert f"--store '{team}'" in line
+
+
+def test_a_prefix_of_this_package_is_none_of_an_older_program(
+    operator: Operator, blob_container
+) -> None:
+    team = f"{blob_container.url}?prefix=team-a"
+    result = operator.run("migrate", "--from", "eph", "--store", team)
+    assert "leave it out, and pass the prefix that the old program had" in str(result.exception)
 
 
 def test_offsets_of_iothub_react_get_their_numbers_from_the_hub(

@@ -267,7 +267,7 @@ def test_an_outage_does_not_count_as_time_in_which_partitions_are_held(
     assert stepped.now == 5 * PAUSE + FORCE.hold
     assert rows.owners() == {"0": "", "1": ""}
     assert [record.getMessage() for record in caplog.records] == [
-        f"the partitions of {SCOPE} are held meanwhile: no answer"
+        f"an outage of the store prolongs the hold of {SCOPE}: no answer"
     ]
 
 

@@ -35,7 +35,7 @@ from eventhub_checkpoints.operations.groups import Group, Owner
 from eventhub_checkpoints.operations.recorded_change import Command
 from eventhub_checkpoints.receive import HubAddress, PartitionProperties
 from eventhub_checkpoints.records import Ownership, Scope
-from eventhub_checkpoints.stores.hook_results import Examination, Listing, ScopeRows
+from eventhub_checkpoints.stores.hook_results import Examination, Listing, OfficialFault, ScopeRows
 from waiting import LIMIT
 
 SCOPE = Scope("ns.servicebus.windows.net", "orders", "$Default")
@@ -163,6 +163,34 @@ def stored(owner: str, age: float) -> Examination:
 def test_only_another_live_owner_is_a_second_one(owner, age, is_second) -> None:
     found = codes(replace(SOUND, examination=stored(owner, age)))
     assert found.get("two_owners") == (Severity.ERROR if is_second else None)
+
+
+def test_rows_with_another_prefix_are_named_with_it() -> None:
+    [second] = stored("x", 1).spellings
+    rows = ScopeRows(SCOPE, Listing([], 1000.0), Listing([], 1000.0))
+    found = Examination(rows, [replace(second, prefix="team-a")])
+    [owners, prefix] = findings(replace(SOUND, examination=found))
+    assert (owners.code, prefix.code) == ("two_owners", "other_prefix")
+    assert owners.remedy == f"stop the consumers that write team-a/{SCOPE}, or those that do not"
+    assert prefix.evidence == (
+        f"the group also has rows (1) under team-a/{SCOPE}, and this store has no prefix; "
+        "consumers of the two do not see each other, and official SDKs and KEDA see only names "
+        "without a prefix"
+    )
+    found = Examination(rows, [second])
+    [_, prefix] = findings(replace(SOUND, examination=found, prefix="team-a"))
+    assert f"under {SCOPE}, and this store has the prefix 'team-a';" in prefix.evidence
+
+
+def test_official_stores_do_not_fail_at_rows_that_they_do_not_list() -> None:
+    listing: Listing[Any] = Listing([], 1.0, ["a row"], [OfficialFault("0", "there is no ownerid")])
+    rows = ScopeRows(SCOPE, listing, Listing([], 1.0))
+    snapshot = replace(SOUND, backend="blob", examination=Examination(rows), checkpoint_rate=0.0)
+    assert codes(snapshot) == {
+        "unreadable_rows": Severity.ERROR,
+        "official_store_fails": Severity.ERROR,
+    }
+    assert codes(replace(snapshot, prefix="team-a")) == {"unreadable_rows": Severity.WARNING}
 
 
 def test_the_cost_on_blob_is_that_of_lists_claims_and_checkpoints() -> None:

@@ -100,7 +100,7 @@ def test_the_partitions_that_a_target_names_are_planned() -> None:
 
 def test_a_partition_that_the_target_does_not_name_is_refused() -> None:
     assert said({"3": 7}, partition_ids=["3", "0"]) == (
-        "the file has no line of partition 0; leave it out of --partitions"
+        "the file has no line for partition 0; leave 0 out of --partitions"
     )
 
 
@@ -211,10 +211,10 @@ def test_a_query_that_does_not_return_is_named_by_its_partition() -> None:
             raise AssertionError("it is given up before")
 
     hub = HungHub({"0": held("0", 100, 200)})
-    silent = "partition 0 of ns/orders gave no answer within 0 s"
+    silent = "partition 0 of ns/orders gave no answer within 1 s"
     with pytest.raises(HubUnavailableError, match=silent):
-        numbers_at(hub, group_of(), hub.partitions, EARLIER, -1.0)
-    with pytest.raises(HubUnavailableError, match=silent.replace("0 s", "1 s")):
+        numbers_at(hub, group_of(), hub.partitions, EARLIER, 0.0)
+    with pytest.raises(HubUnavailableError, match=silent):
         offsets_of(hub, {"0": 150}, 0.01)
     released.set()
 

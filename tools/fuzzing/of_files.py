@@ -14,8 +14,13 @@ from eventhub_checkpoints._shared.times import parse_time
 from eventhub_checkpoints.cli.records import RecordFiles, read_record
 from eventhub_checkpoints.cli.serve.external_scaler import CLASSES
 from eventhub_checkpoints.cli.undo import record_for_json
-from eventhub_checkpoints.dead_letters.dead_letter import DeadLetter, Mark, current_dead_letters
-from eventhub_checkpoints.dead_letters.log_file import MALFORMED, read_lines
+from eventhub_checkpoints.dead_letters.dead_letter import (
+    MALFORMED,
+    DeadLetter,
+    Mark,
+    current_dead_letters,
+)
+from eventhub_checkpoints.dead_letters.log_file import read_lines
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.operations import positions, states
 from eventhub_checkpoints.operations.groups import in_order as in_numeric_order

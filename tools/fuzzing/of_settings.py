@@ -3,7 +3,7 @@
 import os
 import tempfile
 import tomllib
-from collections.abc import Callable  # noqa: TC003
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,13 @@ from eventhub_checkpoints.receive.amqp.address import HubAddress
 from eventhub_checkpoints.receive.credentials import credential_of
 from eventhub_checkpoints.records import Checkpoint, Proposal, Scope
 from eventhub_checkpoints.stores.azure_storage.account import parse_connection_string
-from eventhub_checkpoints.stores.blob.options import SERVICE, container_url
+from eventhub_checkpoints.stores.blob.options import container_url
+from eventhub_checkpoints.stores.blob.protocol import SERVICE
 from eventhub_checkpoints.stores.cassandra.url import Address as CassandraAddress
 from eventhub_checkpoints.stores.configuration import read_configuration
 from eventhub_checkpoints.stores.redis.url import RedisUrl, object_id
 from eventhub_checkpoints.stores.sql.url import driver_url, parsed, shown, tables_of
+from eventhub_checkpoints.stores.table.options import table_url
 from fuzzing.target import NotJsonError, Target, json_of, samples, text_of
 
 PASSWORD = "pa55word-of-this-URL"
@@ -32,13 +34,13 @@ def store_url(data: bytes) -> None:
     """Open a store by a URL, and show it; nothing connects."""
     text = text_of(data)
     refusals = 0
-    for read in (container_url, CassandraAddress.parse, redis_address, sql_address, opened):
+    for read in PARSERS:
         try:
             read(text)
         except CheckpointStoreError as error:
             str(error).encode("utf-8", "surrogatepass")
             refusals += 1
-    if refusals == 5:
+    if refusals == len(PARSERS):
         raise NotJsonError
 
 
@@ -56,13 +58,33 @@ def sql_address(url: str) -> None:
         shown(found, tables_of(found, dialect, None, None))
 
 
-BUILT_IN = ("memory", "http", "sqlite", "postgresql", "mysql", "mariadb", "redis", "cassandra")
+BUILT_IN = (
+    "memory",
+    "http",
+    "table",
+    "sqlite",
+    "postgresql",
+    "mysql",
+    "mariadb",
+    "redis",
+    "cassandra",
+)
 
 
 def opened(url: str) -> None:
     """Open a store of this package; any other URL would import what it names."""
     if url.lower().startswith(BUILT_IN):
         open_store(url).close()
+
+
+PARSERS: tuple[Callable[[str], object], ...] = (
+    container_url,
+    table_url,
+    CassandraAddress.parse,
+    redis_address,
+    sql_address,
+    opened,
+)
 
 
 def connection_string(data: bytes) -> None:
@@ -160,6 +182,7 @@ TARGETS = [
             "http://127.0.0.1:10000/devstoreaccount1/container",
             "sqlite:////tmp/never/opened.db?namespace=a",
             "postgresql://user:password@host:5432/database?schema=a&connect_timeout=5",
+            "table+https://account.table.core.windows.net/table?sig=a%2Bb",
             "mysql+pymysql://user:password@host:3306/database",
             "redis://user:password@[::1]:6379/0?namespace=a&socket_timeout=5",
             "rediss://host?ssl_cert_reqs=none",

@@ -1,5 +1,6 @@
 """Targets: rows and answers of the stores' backends, and positions that older programs saved."""
 
+import json
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
@@ -9,7 +10,12 @@ from azure.core.utils import case_insensitive_dict
 
 from eventhub_checkpoints.records import Checkpoint, Ownership, Scope
 from eventhub_checkpoints.stores.azure_storage.authorization import TokenCache
-from eventhub_checkpoints.stores.azure_storage.messages import Response, error_code, server_time
+from eventhub_checkpoints.stores.azure_storage.messages import (
+    Response,
+    error_code,
+    error_message,
+    server_time,
+)
 from eventhub_checkpoints.stores.blob import protocol as blob
 from eventhub_checkpoints.stores.blob import rest
 from eventhub_checkpoints.stores.cassandra import protocol as cassandra
@@ -17,6 +23,9 @@ from eventhub_checkpoints.stores.hook_results import Listing, on_local_clock
 from eventhub_checkpoints.stores.legacy import iothub_react, leases
 from eventhub_checkpoints.stores.redis import protocol as redis
 from eventhub_checkpoints.stores.sql import statements as sql
+from eventhub_checkpoints.stores.table import protocol as table
+from eventhub_checkpoints.stores.table import rest as table_rest
+from eventhub_checkpoints.stores.table import transactions
 from fuzzing.target import Target, json_of, require_equal, samples, text_of
 
 SCOPE = Scope("ns.servicebus.windows.net", "orders", "$Default")
@@ -83,6 +92,49 @@ HEADERS = b"\r\n".join(
         b"<Error><Code>ContainerNotFound</Code></Error>",
     ]
 )
+
+
+def table_page(data: bytes) -> None:
+    """Parse a page of a query, and the error that a service answers in its place."""
+    response = Response(200, "", case_insensitive_dict(), data)
+    error_code(response)
+    error_message(response)
+    entities = table_rest.page_of(response).entities
+    use(table.listing(entities, NOW, partial(table.ownership_row, SCOPE)))
+    use(table.listing(entities, NOW, partial(table.checkpoint_row, SCOPE)))
+    for entity in entities:
+        table.scope_of(entity.key.partition)
+        table.sendable_etag(entity.etag).encode("ascii")
+
+
+def table_transaction(data: bytes) -> None:
+    """Parse the answer to two updates that are one transaction."""
+    found = transactions.outcome_of(Response(202, "", {}, data), 2)
+    if isinstance(found, transactions.Failed):
+        require_equal(found.index in (0, 1, None), True)
+        table.verdict(found.refusal)
+    else:
+        require_equal(len(found), 2)
+
+
+PAGE = {
+    "odata.metadata": "https://a.table.core.windows.net/$metadata#t",
+    "value": [
+        {
+            "odata.etag": "W/\"datetime'2026-11-27T23%3A33%3A08.8948674Z'\"",
+            "PartitionKey": "ns orders $Default Ownership",
+            "RowKey": "0",
+            "Timestamp": "2026-11-27T23:33:08.8948674Z",
+            "ownerid": "a",
+            "offset": "4711",
+            "sequencenumber@odata.type": "Edm.Int64",
+            "sequencenumber": "7",
+        }
+    ],
+}
+ODATA_ERROR = {"odata.error": {"code": "TableNotFound", "message": {"value": "1:It is gone."}}}
+STORED = b'HTTP/1.1 204 No Content\r\nETag: W/"a"\r\n\r\n\r\n--changesetresponse_1\r\n\r\n'
+REFUSED = b"HTTP/1.1 412 Precondition Failed\r\n\r\n" + json.dumps(ODATA_ERROR).encode()
 
 
 def redis_values(data: bytes) -> None:
@@ -161,6 +213,8 @@ POSITION = {"offset": "4711", "sequencenumber": "7", "modified": 1795514400.5, "
 TARGETS = [
     Target("blob-list", blob_list, samples(LIST, LIST + b"\0\0page\0\0" + LIST), (DecodeError,)),
     Target("blob-headers", blob_headers, samples(HEADERS)),
+    Target("table-page", table_page, samples(PAGE, PAGE | ODATA_ERROR), (DecodeError,)),
+    Target("table-transaction", table_transaction, samples(2 * STORED, REFUSED), (DecodeError,)),
     Target(
         "redis-values",
         redis_values,

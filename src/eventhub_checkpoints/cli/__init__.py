@@ -4,7 +4,7 @@ Its modules read options and print results; what is done, `operations` decides.
 
 - `app`: the application, with `ehcp conform`. `demo`: `ehcp demo`.
 - `target`: the store, hub and group that a command works on. `durations`, `numbers`:
-  options that are one. `output`: tables and JSON.
+  options that are one. `usage`: what the parser of options lets pass. `output`: tables and JSON.
 - `status`: the commands that only read. `peek`: those that look at events. `history`: earlier
   checkpoints.
 - `reset`, `undo`, `delete` and `exchange` (files of positions, and copies) change positions, with
@@ -24,7 +24,12 @@ import os
 import sys
 from pathlib import Path
 
-from eventhub_checkpoints.errors import CheckpointStoreError, ConfigurationError, MissingDriverError
+from eventhub_checkpoints.errors import (
+    CheckpointStoreError,
+    ConfigurationError,
+    InvalidRecordError,
+    MissingDriverError,
+)
 
 FAILED, WRONG_USAGE = 1, 2
 """Exit statuses; `ending` and `target` have those of refusals and of unknown verdicts."""
@@ -60,7 +65,7 @@ def main() -> None:
     except CheckpointStoreError as error:
         print(f"eventhub-checkpoints: {error}", file=sys.stderr)
         is_missing = isinstance(error, MissingDriverError)
-        is_usage = isinstance(error, ConfigurationError) and not is_missing
+        is_usage = isinstance(error, ConfigurationError | InvalidRecordError) and not is_missing
         sys.exit(WRONG_USAGE if is_usage else FAILED)
     except OSError as error:
         if error.filename is not None or error.errno not in UNWRITABLE:

@@ -2,13 +2,11 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from typer.core import TyperGroup
 
 from eventhub_checkpoints import __version__
-from eventhub_checkpoints._shared.secrets import masked
 from eventhub_checkpoints.cli import dead_letters, doctor, exchange, peek, status, transfer
 from eventhub_checkpoints.cli.delete import delete
 from eventhub_checkpoints.cli.demo.command import demo
@@ -17,21 +15,7 @@ from eventhub_checkpoints.cli.reset import reset
 from eventhub_checkpoints.cli.serve.command import serve
 from eventhub_checkpoints.cli.ui import ui
 from eventhub_checkpoints.cli.undo import undo
-
-
-class Commands(TyperGroup):
-    """Command group that masks a secret which a usage error would quote."""
-
-    def invoke(self, ctx: Any) -> Any:
-        """Run the subcommand."""
-        try:
-            return super().invoke(ctx)
-        except Exception as error:
-            # Only Click's errors have a message; Typer 0.29 bundles its own copy of Click.
-            if isinstance(message := getattr(error, "message", None), str):
-                vars(error)["message"] = masked(message)
-            raise
-
+from eventhub_checkpoints.cli.usage import Commands
 
 READS = "Exit status: 0 done, 1 failed, 2 wrong usage."
 CHANGES = "Exit status: 0 done or shown, 1 failed, 2 wrong usage, 4 refused: the group is active."

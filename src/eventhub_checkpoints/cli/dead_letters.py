@@ -15,6 +15,7 @@ from eventhub_checkpoints.cli.ending import telling
 from eventhub_checkpoints.cli.output import Json, print_json, print_table, working
 from eventhub_checkpoints.cli.peek import Through, cut, print_events, shown_time
 from eventhub_checkpoints.cli.target import NO_HUB, OPTIONS, Target, read_target, with_options
+from eventhub_checkpoints.cli.usage import Commands
 from eventhub_checkpoints.dead_letters import StoredDeadLetter
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.operations.dead_letters import (
@@ -31,7 +32,9 @@ from eventhub_checkpoints.operations.dead_letters import redrive as send_back
 from eventhub_checkpoints.operations.peek import PeekedEvent
 from eventhub_checkpoints.receive.amqp.address import HubAddress
 
-app = typer.Typer(help="Events that could not be processed: look at them, and send them back.")
+app = typer.Typer(
+    cls=Commands, help="Events that could not be processed: look at them, and send them back."
+)
 
 Source = Annotated[
     str | None,
@@ -241,7 +244,7 @@ def redrive(
 def done_so_far(
     what: str, done: Sequence[StoredDeadLetter], chosen: Sequence[StoredDeadLetter]
 ) -> Iterator[str]:
-    """Yield with how many of the chosen dead letters something was done; nobody takes it back."""
+    """Yield how many of the chosen dead letters were done, for good: there is no undo."""
     if chosen:
         ids = f" ({some(each.dead_letter.id for each in done)})" if done else ""
         yield f"{what}: {len(done)} of {counted(len(chosen), 'dead letter')}{ids}"

@@ -19,6 +19,7 @@ from eventhub_checkpoints.cli.output import Json, print_json, print_table
 from eventhub_checkpoints.cli.target import Target, on_target
 from eventhub_checkpoints.operations.delete import delete_rows, release_dead
 from eventhub_checkpoints.operations.groups import Group
+from eventhub_checkpoints.operations.positions import MOVED, Position
 from eventhub_checkpoints.operations.recorded_change import Outcome, changing
 
 
@@ -67,7 +68,7 @@ def delete(
             [
                 (
                     row["partition_id"],
-                    row["sequence_number"],
+                    MOVED if row["is_moved"] else row["sequence_number"],
                     row["owner_id"],
                     duration(row["ownership_age"]),
                 )
@@ -84,10 +85,11 @@ def delete(
 def deletion_for_json(group: Group, partition_id: str) -> dict[str, Any]:
     """Return the rows of a partition for JSON."""
     ownership = group.ownerships.get(partition_id)
-    row = group.checkpoints.get(partition_id)
+    position = Position.of(group.checkpoints.get(partition_id, {}))
     return {
         "partition_id": partition_id,
-        "sequence_number": row and row.get("sequence_number"),
+        "sequence_number": None if position.is_closed else position.sequence_number,
+        "is_moved": position.is_closed,
         "owner_id": ownership.owner_id if ownership else "",
         "ownership_age": ownership.age if ownership else None,
     }

@@ -29,7 +29,7 @@ from eventhub_checkpoints.cli.output import (
     working,
     write_file,
 )
-from eventhub_checkpoints.cli.target import Target, on_target
+from eventhub_checkpoints.cli.target import ReadThrough, Target, on_target
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.operations.change import HOLD
 from eventhub_checkpoints.operations.exchange import (
@@ -182,6 +182,7 @@ def import_positions(
         bool, typer.Option("--all-groups", help="All groups of the file, under their names.")
     ] = False,
     partitions: Partitions = None,
+    through: ReadThrough = None,
     execute: Execute = False,
     force: Overwrite = False,
     hold: Hold = HOLD,
@@ -201,7 +202,12 @@ def import_positions(
             numbers = read_kafka(text, shown_path(file), target.scope)
             with working("reading the hub"):
                 sources = positions_at_numbers(
-                    command, target.address, numbers, ids, timeout=target.timeout
+                    command,
+                    target.address,
+                    numbers,
+                    ids,
+                    through=through,
+                    timeout=target.timeout,
                 )
         else:
             scope = None if all_groups else target.scope

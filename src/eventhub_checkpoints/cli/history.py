@@ -10,6 +10,7 @@ from eventhub_checkpoints.cli.output import Json, print_json, print_table, worki
 from eventhub_checkpoints.cli.target import Target, on_target
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.operations.history import history as read_history
+from eventhub_checkpoints.operations.positions import Position
 
 
 @on_target
@@ -23,7 +24,8 @@ def history(
     """Show earlier checkpoints of a group: who stored which position when, newest first.
 
     SQL stores keep one checkpoint a minute of each partition, and for each rewind the position that
-    it replaced (replaced) and the one that it stored (rewind).
+    it replaced (replaced) and the one that it stored (rewind). Table stores keep those of changes
+    by ehcp, and the others on request.
     """
     ids = partition_list(partitions)
     with target.open_store() as store, working("reading"):
@@ -42,7 +44,7 @@ def history(
         [
             (
                 row["partition_id"],
-                row["sequence_number"],
+                Position.of(row),
                 row["kind"],
                 f"{duration(max(0.0, now - row['last_modified_time']))} ago",
                 row["writer"],

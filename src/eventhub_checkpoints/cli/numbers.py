@@ -27,7 +27,10 @@ def number_option(
 
     def parse(value: str | int) -> int:
         number = signed_number(str(value))
-        if number is None or not lowest <= number <= most:
+        is_long = number is None and str(value).isascii() and str(value).isdigit()
+        if is_long or (number is not None and number > most):
+            raise typer.BadParameter(f"it is {quoted(value)}; expected at most {most}")
+        if number is None or number < lowest:
             raise typer.BadParameter(f"it is {quoted(value)}; expected {expected}")
         return number
 

@@ -40,8 +40,8 @@ COLOURS = {
 
 def console() -> Console:
     """Return the console of standard output, of 80 columns where it is not a terminal."""
-    made = Console(highlight=False)
-    return made if made.is_terminal else Console(highlight=False, width=WIDTH)
+    default = Console(highlight=False)
+    return default if default.is_terminal else Console(highlight=False, width=WIDTH)
 
 
 def error_console() -> Console:

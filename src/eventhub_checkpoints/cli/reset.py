@@ -28,7 +28,7 @@ from eventhub_checkpoints.cli.output import (
     write_file,
 )
 from eventhub_checkpoints.cli.status import MissingOption, warn_if_unknown
-from eventhub_checkpoints.cli.target import Target, on_target
+from eventhub_checkpoints.cli.target import ReadThrough, Target, on_target
 from eventhub_checkpoints.operations.change import HOLD
 from eventhub_checkpoints.operations.positions import read_kafka, to_kafka
 from eventhub_checkpoints.operations.recorded_change import changing
@@ -92,14 +92,7 @@ def reset(
         Path | None,
         typer.Option(metavar="FILE", help="Write the plan as CSV, as --from-file reads it."),
     ] = None,
-    through: Annotated[
-        str | None,
-        typer.Option(
-            metavar="GROUP",
-            help="Consumer group through which single events are read. [default: the group itself, "
-            "or $Default while it has consumers]",
-        ),
-    ] = None,
+    through: ReadThrough = None,
     missing: MissingOption = "earliest",
     execute: Execute = False,
     force: Forced = False,

@@ -123,7 +123,7 @@ def describe(
                 each.partition_id,
                 each.begin,
                 each.last,
-                each.checkpoint,
+                State.MOVED if each.is_moved else each.checkpoint,
                 each.lag,
                 *(duration(each.lag_seconds) for _ in behind),
                 each.lost,

@@ -17,6 +17,7 @@ from typing import Annotated, Any, get_type_hints
 import typer
 from platformdirs import user_config_path
 
+from eventhub_checkpoints._shared.clouds import in_cloud_of
 from eventhub_checkpoints._shared.deadline import UNREACHABLE_TIMEOUT
 from eventhub_checkpoints._shared.durations import parse_duration
 from eventhub_checkpoints._shared.secrets import holds_secret, quoted
@@ -42,9 +43,9 @@ UNKNOWN_STATUS = 3
 """Exit status of `check` and `doctor` where they could not read something."""
 DEFAULT_CREDENTIAL = "DefaultAzureCredential"
 NO_STORE = f"no store: pass --store URL or set EHCP_STORE, for example {BLOB.schemes['https'].form}"
+HUB_FORM = "NAMESPACE.servicebus.windows.net/HUB"
 NO_HUB = (
-    "no hub: pass --hub or set EHCP_HUB, to a connection string with EntityPath or to "
-    "NAMESPACE.servicebus.windows.net/HUB"
+    f"no hub: pass --hub or set EHCP_HUB, to a connection string with EntityPath or to {HUB_FORM}"
 )
 
 
@@ -165,7 +166,7 @@ class Target:
         if not slash or not eventhub_name or "/" in eventhub_name:
             raise ConfigurationError(
                 f"the hub is {quoted(hub)}; expected a connection string with EntityPath, or "
-                "NAMESPACE.servicebus.windows.net/HUB"
+                f"{in_cloud_of(namespace, HUB_FORM)}"
             )
         return namespace, eventhub_name
 
@@ -183,9 +184,9 @@ def polled_groups(
     Args:
         targets: stores, hubs and groups.
         stack: closes the stores.
-        missing: see `PolledGroup`, as for the others.
+        missing: see `PolledGroup`, as for `through` and `has_seconds`.
         through: consumer group through which events are read.
-        has_seconds: whether they are read for the lag in seconds.
+        has_seconds: whether events are read for the lag in seconds.
 
     Raises:
         ConfigurationError: a target names no store or no hub, or a malformed one.
@@ -272,6 +273,15 @@ Through = Annotated[
         envvar="EHCP_THROUGH",
         help="Consumer group to read the first unprocessed events through. "
         "[default: the group itself, where a partition has no owner]",
+    ),
+]
+
+ReadThrough = Annotated[
+    str | None,
+    typer.Option(
+        metavar="GROUP",
+        help="Consumer group through which single events are read. [default: the group itself, "
+        "or $Default while it has consumers]",
     ),
 ]
 

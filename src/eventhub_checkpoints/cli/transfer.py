@@ -54,12 +54,12 @@ def open_both(
     other = read_profile(to_profile).get("store") if to_profile else to_store
     if other is None:
         raise ConfigurationError(NO_OTHER_STORE)
-    goal = replace(target, store=other)
-    if goal.has_store_of(target):
+    receiving = replace(target, store=other)
+    if receiving.has_store_of(target):
         raise ConfigurationError(
             "--to-store or --to-profile must name a store other than the source"
         )
-    with target.open_store() as source, goal.open_store() as receiver:
+    with target.open_store() as source, receiving.open_store() as receiver:
         yield source, receiver
 
 
@@ -90,13 +90,13 @@ def mirror(
             print_steps(copier.preview(), as_json, executed=False)
             return
         if once:
-            made = copier.copy()
-            print_steps(made.steps, as_json, executed=True, copied=made.copied)
-            if made.error:
-                raise StoreError(made.error)
+            result = copier.copy()
+            print_steps(result.steps, as_json, executed=True, copied=result.copied)
+            if result.error:
+                raise StoreError(result.error)
             return
-        for made in copier.run(every, stopping):
-            print_pass(made, as_json)
+        for result in copier.run(every, stopping):
+            print_pass(result, as_json)
 
 
 def copied_so_far(partition_ids: Collection[str]) -> Iterator[str]:
@@ -124,17 +124,22 @@ def print_steps(
         typer.echo(f"dry run: would copy {count} of {len(steps)} checkpoints; pass --execute")
 
 
-def print_pass(made: mirrors.Pass, as_json: bool) -> None:
+def print_pass(result: mirrors.Pass, as_json: bool) -> None:
     """Print one line on a pass of a mirror; nothing for people if nothing happened."""
     if as_json:
-        actions = Counter(str(step.action) for step in made.steps)
-        line = {"time": made.time, "copied": made.copied, "actions": actions, "error": made.error}
+        actions = Counter(str(step.action) for step in result.steps)
+        line = {
+            "time": result.time,
+            "copied": result.copied,
+            "actions": actions,
+            "error": result.error,
+        }
         typer.echo(json.dumps(line))
-    elif made.error:
-        print_line(made.time, f"not complete: {made.error}")
-    elif made.copied:
-        of_which = f"partition {', '.join(made.copied)}"
-        print_line(made.time, f"copied {len(made.copied)} of {len(made.steps)}: {of_which}")
+    elif result.error:
+        print_line(result.time, f"not complete: {result.error}")
+    elif result.copied:
+        of_which = f"partition {', '.join(result.copied)}"
+        print_line(result.time, f"copied {len(result.copied)} of {len(result.steps)}: {of_which}")
 
 
 def print_line(seconds: float, text: str) -> None:
@@ -198,13 +203,13 @@ def move(
             if not execute:
                 print_moves(mover.check(), as_json)
                 return
-            made = moves.Pass(time.time())
-            for made in mover.run(mover.interval, stopping):
-                print_progress(made, stages, as_json)
-            if not made.is_done:
+            result = moves.Pass(time.time())
+            for result in mover.run(mover.interval, stopping):
+                print_progress(result, stages, as_json)
+            if not result.is_done:
                 raise SystemExit(128 + signals[0])
             if not as_json:
-                typer.echo(f"moved {partitions(made.partitions)}; stop the old store's consumers")
+                typer.echo(f"moved {partitions(result.partitions)}; stop the old store's consumers")
             mover.hold(mover.interval, hold, stopping)
 
 
@@ -244,22 +249,22 @@ def print_moves(partitions: Sequence[PartitionMove], as_json: bool) -> None:
     typer.echo(f"dry run: would move {left} of {len(partitions)} partitions; pass --execute")
 
 
-def print_progress(made: moves.Pass, stages: dict[str, Stage], as_json: bool) -> None:
+def print_progress(result: moves.Pass, stages: dict[str, Stage], as_json: bool) -> None:
     """Print the partitions whose stage has changed, and note their stages."""
-    changed = [each for each in made.partitions if stages.get(each.partition_id) != each.stage]
+    changed = [each for each in result.partitions if stages.get(each.partition_id) != each.stage]
     stages.update({each.partition_id: each.stage for each in changed})
     if as_json:
         partitions = [asdict(each) for each in changed]
-        line = {"time": made.time, "partitions": partitions, "error": made.error}
-        if changed or made.error:
+        line = {"time": result.time, "partitions": partitions, "error": result.error}
+        if changed or result.error:
             typer.echo(json.dumps(line))
-    elif made.error:
-        print_line(made.time, f"not complete: {made.error}")
+    elif result.error:
+        print_line(result.time, f"not complete: {result.error}")
     else:
         for each in changed:
             position = "none" if each.position is None else str(each.position)
             text = f"partition {each.partition_id}: {each.stage}, position {position}"
-            print_line(made.time, text)
+            print_line(result.time, text)
 
 
 @on_target

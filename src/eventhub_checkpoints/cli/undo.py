@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from eventhub_checkpoints._shared.paths import exists
 from eventhub_checkpoints.cli.change import (
     Execute,
     Forced,
@@ -105,7 +106,7 @@ def undo(
 
 def existing(file: Path) -> Path:
     """Return a file, which may be named as `undo --list` shows it."""
-    return file if file.exists() or file.parent != Path() else folder() / file
+    return file if exists(file) or file.parent != Path() else folder() / file
 
 
 def print_records(target: Target, as_json: bool) -> None:

@@ -7,7 +7,8 @@ a hub. All of this is pure.
 import json
 import math
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import blake2b
@@ -20,8 +21,9 @@ from azure.eventhub.amqp import AmqpMessageBodyType
 from eventhub_checkpoints._shared.error_messages import message_of
 from eventhub_checkpoints._shared.foreign_json import parse_json
 from eventhub_checkpoints._shared.secrets import quoted
-from eventhub_checkpoints._shared.settings import name_of
+from eventhub_checkpoints._shared.settings import name_of, require_type
 from eventhub_checkpoints._shared.times import parse_time
+from eventhub_checkpoints.errors import CheckpointStoreError, ConfigurationError
 from eventhub_checkpoints.records import Scope, checked_sequence_number, whole_number
 
 PREFIX = "dead-letter-"
@@ -35,7 +37,24 @@ AMQP_PROPERTIES = (
 )
 """Source: AMQP 1.0, 3.2.4, and `azure.eventhub.amqp.AmqpMessageProperties`."""
 INT_BITS, LONG_BITS = 31, 63
+MALFORMED = (ValueError, TypeError, LookupError, AttributeError)
+"""What reading a dead letter raises where it is something else."""
 T = TypeVar("T")
+
+
+@contextmanager
+def reading() -> Iterator[None]:
+    """Raise a `ConfigurationError` where what is read is no dead letter.
+
+    Errors of this package, such as that of a name which cannot be one, are raised as they are.
+    """
+    try:
+        yield
+    except CheckpointStoreError:
+        raise
+    except MALFORMED as error:
+        reason = f"{error} is missing" if isinstance(error, KeyError) else message_of(error)
+        raise ConfigurationError(f"this is no dead letter: {reason}") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +91,14 @@ class DeadLetter:
 
     @classmethod
     def of(cls, context: Any, event: EventData, error: BaseException) -> Self:
-        """Create a dead letter from the arguments of `on_poison`; its time is now."""
+        """Create a dead letter from the arguments of `on_poison`; its time is now.
+
+        Raises:
+            ConfigurationError: they are something else.
+        """
+        require_type("context", context, hasattr(context, "partition_id"), "a PartitionContext")
+        require_type("event", event, isinstance(event, EventData), "an EventData")
+        require_type("error", error, isinstance(error, BaseException), "an exception")
         scope = Scope._make(
             (context.fully_qualified_namespace, context.eventhub_name, context.consumer_group)
         )
@@ -142,8 +168,13 @@ class DeadLetter:
         """Create a dead letter from what `as_dict` returned.
 
         Raises:
-            ValueError, TypeError, LookupError, AttributeError: it is something else.
+            ConfigurationError, InvalidRecordError: it is something else.
         """
+        with reading():
+            return cls._of_row(row)
+
+    @classmethod
+    def _of_row(cls, row: Mapping[str, Any]) -> Self:
         amqp_properties = row["amqp_properties"]
         if unknown := amqp_properties.keys() - AMQP_PROPERTIES:
             raise ValueError(f"amqp_properties has {quoted(unknown)}; expected AMQP's own names")
@@ -168,9 +199,10 @@ class DeadLetter:
         """Create a dead letter from what `to_json` returned.
 
         Raises:
-            ValueError, TypeError, LookupError, AttributeError: it is something else.
+            ConfigurationError, InvalidRecordError: it is something else.
         """
-        return cls.from_dict(parse_json(text))
+        with reading():
+            return cls._of_row(parse_json(text))
 
     def to_event(self) -> EventData:
         """Return the event to send, with its origin; the producer is given the partition key."""
@@ -192,8 +224,9 @@ class DeadLetter:
         """Create a dead letter from an event of a hub of dead letters.
 
         Raises:
-            ValueError, TypeError, LookupError, AttributeError: it is another event.
+            ConfigurationError, InvalidRecordError: it is another event.
         """
+        require_type("event", event, isinstance(event, EventData), "an EventData")
         dead_letter = cls.from_dict(
             {
                 "offset": None,
@@ -289,6 +322,20 @@ class StoredDeadLetter:
             "redriven_time": iso(self.redriven_time),
             "redriven_to": self.redriven_to,
         }
+
+
+def checked_stored(stored: StoredDeadLetter) -> StoredDeadLetter:
+    """Return a dead letter of a sink; raises as `require_type`."""
+    is_stored = isinstance(stored, StoredDeadLetter)
+    require_type("the dead letter", stored, is_stored, "one that dead_letters() returned")
+    return stored
+
+
+def all_stored(dead_letters: Iterable[StoredDeadLetter]) -> list[StoredDeadLetter]:
+    """Return dead letters of a sink; raises as `require_type`."""
+    is_list = isinstance(dead_letters, Iterable)
+    require_type("dead_letters", dead_letters, is_list, "a list of those of dead_letters()")
+    return [checked_stored(each) for each in dead_letters]
 
 
 def current_dead_letters(entries: Iterable[DeadLetter | Mark]) -> list[StoredDeadLetter]:

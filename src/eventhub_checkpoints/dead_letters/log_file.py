@@ -7,11 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from eventhub_checkpoints._shared.foreign_json import parse_json
-from eventhub_checkpoints.dead_letters.dead_letter import DeadLetter, Mark
+from eventhub_checkpoints.dead_letters.dead_letter import MALFORMED, DeadLetter, Mark
 from eventhub_checkpoints.errors import ConfigurationError, StoreError
-
-MALFORMED = (ValueError, TypeError, LookupError, AttributeError)
-"""Errors of reading a line that is neither a dead letter nor a mark."""
 
 
 def append_line(path: Path, row: Mapping[str, Any]) -> None:

@@ -73,7 +73,7 @@ STOP_OR_FORCE = "stop its consumers, or pass --force to take their partitions"
 
 
 def refuse_active(group: Group, *, own: str = "", way_out: str = STOP_OR_FORCE) -> None:
-    """Refuse a group with live members, or of which another command holds partitions.
+    """Refuse a group with live members, or with partitions that another command holds.
 
     Args:
         group: the group.
@@ -81,7 +81,7 @@ def refuse_active(group: Group, *, own: str = "", way_out: str = STOP_OR_FORCE) 
         way_out: what the operator can do about its consumers.
 
     Raises:
-        GroupActiveError: it has one.
+        GroupActiveError: the group has such members or partitions.
     """
     fenced = in_order(
         id_ for id_, each in group.fences.items() if not own or not each.owner_id.startswith(own)
@@ -281,8 +281,8 @@ def holding(
 ) -> Iterator[int]:
     """Hold partitions until their consumers have closed them.
 
-    An outage of the store does not count as time in which they do, as they cannot notice their loss
-    in it; nor can anybody claim a partition until the claims have expired.
+    An outage of the store prolongs the hold: consumers cannot notice their loss in it, and nobody
+    can claim a partition until the claims have expired.
 
     Args:
         store: the store.
@@ -312,14 +312,16 @@ def holding(
             if now - answered >= force.expires_after:
                 raise
             if not is_away:
-                log.warning("the partitions of %s are held meanwhile: %s", fence.scope, error)
+                log.warning(
+                    "an outage of the store prolongs the hold of %s: %s", fence.scope, error
+                )
             is_away = True
             began += now - turn
             until += now - turn
             continue
         is_away = False
         answered = time.monotonic()
-        # Whoever had one for a moment may read on from anywhere: everything begins again.
+        # A consumer that had a partition for a moment may read on from anywhere: hold again.
         until = max([until, *(taken + force.hold for taken in fence.taken_at.values())])
         if until > began + 5 * force.hold:
             raise StoreUnavailableError(

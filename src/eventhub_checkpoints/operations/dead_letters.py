@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
-from pathlib import Path
 from typing import Protocol, Self, runtime_checkable
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
@@ -19,15 +18,16 @@ from azure.eventhub.exceptions import EventHubError
 
 from eventhub_checkpoints._shared.client import reason
 from eventhub_checkpoints._shared.deadline import UNREACHABLE_TIMEOUT
+from eventhub_checkpoints._shared.paths import exists
 from eventhub_checkpoints._shared.secrets import masked, quoted
 from eventhub_checkpoints.dead_letters import DeadLetterFile
 from eventhub_checkpoints.dead_letters.dead_letter import (
+    MALFORMED,
     DeadLetter,
     Mark,
     StoredDeadLetter,
     current_dead_letters,
 )
-from eventhub_checkpoints.dead_letters.log_file import MALFORMED
 from eventhub_checkpoints.errors import (
     CheckpointStoreError,
     ConfigurationError,
@@ -199,7 +199,7 @@ def is_hub(source: str) -> bool:
     if "endpoint=" in source.lower() or ".servicebus." in source:
         return True
     is_name = not any(sign in source for sign in "/\\.:")
-    return is_name and not Path(source).exists()
+    return is_name and not exists(source)
 
 
 def entry_of(event: EventData) -> DeadLetter | Mark | None:

@@ -73,7 +73,7 @@ def store_group(command: Command, source: GroupPositions, partition_ids: Sequenc
         raise ConfigurationError(f"{scope} has rows of this package; name a consumer group")
     if absent := [id_ for id_ in partition_ids if id_ not in positions]:
         raise ConfigurationError(
-            f"partition {absent[0]} has no position to store; leave it out of --partitions"
+            f"partition {absent[0]} has no position to store; leave {absent[0]} out of --partitions"
         )
     with changing(command, scope) as change:
         change.refuse_active()
@@ -112,6 +112,7 @@ def positions_at_numbers(
     numbers: Mapping[str, int],
     partition_ids: Sequence[str] = (),
     *,
+    through: str | None = None,
     timeout: float = OPERATION_TIMEOUT,
 ) -> list[GroupPositions]:
     """Return the positions before the events that lines of `kafka-consumer-groups` name.
@@ -121,6 +122,7 @@ def positions_at_numbers(
         hub: the hub and the group; the hub is read.
         numbers: sequence number of the event read next, by partition id.
         partition_ids: default: all that have a number.
+        through: see `plan_through`.
         timeout: seconds for each kind of query.
 
     Raises:
@@ -131,7 +133,7 @@ def positions_at_numbers(
         id_: number for id_, number in numbers.items() if id_ in partition_ids or not partition_ids
     }
     with changing(replace(command, executes=False), hub.scope()) as change:
-        resets = plan_change(change, chosen, hub, timeout=timeout)
+        resets = plan_change(change, chosen, hub, through=through, timeout=timeout)
     return [GroupPositions(hub.scope(), {each.partition_id: each.after for each in resets})]
 
 

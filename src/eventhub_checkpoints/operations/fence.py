@@ -97,8 +97,8 @@ class Fence:
     def hold(self, partition_ids: Collection[str], *, spare_live: bool = False) -> None:
         """Take the partitions that it does not own, and renew the others where that is due.
 
-        A partition that another claim was faster for is not in `held` afterwards. One that it owns
-        and that is not named is neither renewed nor released.
+        A partition that somebody else has claimed first is not in `held` afterwards. A partition
+        that it owns and that is not in `partition_ids` is neither renewed nor released.
 
         Args:
             partition_ids: the partitions to own.
@@ -158,10 +158,10 @@ class Fence:
         Args:
             partition_id: the partition.
             seconds: time that an owner needs.
-            changed: when something else began, on the monotonic clock, from which that time counts.
+            changed: on the monotonic clock; if it is later than the take, the time counts from it.
 
         Returns:
-            False if it does not own the partition; True if that had no live owner.
+            False if it does not own the partition; True if the partition had no live owner.
         """
         taken_at = self.taken_at.get(partition_id)
         if partition_id not in self.held or taken_at is None:
@@ -181,8 +181,7 @@ class Fence:
     def release_stored(self) -> None:
         """Release all that it owns in the store, at the end of an operation that was interrupted.
 
-        A claim whose answer was lost is among it. What cannot be released, as the store does not
-        answer, expires.
+        That includes claims whose answer was lost. Where the store does not answer, they expire.
         """
         try:
             own = [
@@ -192,5 +191,9 @@ class Fence:
             ]
             release(self._store, own)
         except CheckpointStoreError as error:
-            log.warning("partitions of %s stay held until that expires: %s", self.scope, error)
+            log.warning(
+                "ownerships of %s could not be released, and stay until they expire: %s",
+                self.scope,
+                error,
+            )
         self.held.clear()

@@ -49,7 +49,7 @@ def read(format: str, container_url: str, scope: Scope, *, prefix: str = "") -> 
     if format == IOTHUB_REACT:
         saved = read_iothub_react_blobs(container_url, scope)
     elif format == AS_TYPED:
-        saved = read_as_typed(container_url, scope)
+        saved = read_as_typed(container_url, scope, prefix or None)
     elif format in FORMATS:
         saved = read_lease_blobs(container_url, LeaseFormat(format), scope, prefix=prefix)
     else:
@@ -63,18 +63,23 @@ def read(format: str, container_url: str, scope: Scope, *, prefix: str = "") -> 
     return saved
 
 
-def read_as_typed(container_url: str, scope: Scope) -> list[Checkpoint]:
+def read_as_typed(container_url: str, scope: Scope, prefix: str | None = None) -> list[Checkpoint]:
     """Read the checkpoints of a group whose names Go, Java or Rust have stored in another case.
 
     If a partition has several, in different cases, the highest one counts: each of their consumers
     was given the same events.
 
+    Args:
+        container_url: as `open_store` takes it; its query may contain `prefix`.
+        scope: the group.
+        prefix: of the blobs' names, if the URL has none.
+
     Raises:
-        ConfigurationError: it is not a container's URL.
+        ConfigurationError: it is not a container's URL, or the prefix is not valid.
         StoreError: the container could not be read.
     """
     highest: dict[str, Checkpoint] = {}
-    with BlobCheckpointStore.from_url(container_url, name_case="as-typed") as store:
+    with BlobCheckpointStore.from_url(container_url, name_case="as-typed", prefix=prefix) as store:
         spelled = [
             each
             for each in store.list_scopes()

@@ -107,17 +107,17 @@ class PolledGroup:
 def groups_to_poll(
     requested: Sequence[PolledGroup],
 ) -> tuple[list[list[PolledGroup]], list[Scope]]:
-    """Choose the groups that an operator wants to see, who has named hubs or groups of them.
+    """Choose the groups to poll by those that an operator has named.
 
-    A hub named with `$Default`, the group that is meant when none is named, stands for all of its
-    groups that the store has.
+    `$Default`, which is meant when no group is named, stands for every group of its hub that the
+    store has.
 
     Args:
         requested: the groups that are named.
 
     Returns:
-        The groups of each request, each group once, for the first request that it belongs to; and
-        the groups of other hubs that the stores have.
+        For each request its groups, each group only once, at the first request that has it; and
+        the stored groups of all other hubs.
 
     Raises:
         StoreError: a store could not be read.
@@ -266,7 +266,7 @@ class Monitor:
             self._changed.notify_all()
         deadline = time.monotonic() + STOP_SECONDS
         for thread in self._threads:
-            # A client without a time limit may hang in it; it ends with the process.
+            # The thread may hang in a client without a time limit; it ends with the process.
             thread.join(max(0.0, deadline - time.monotonic()))
 
     def __enter__(self) -> Self:

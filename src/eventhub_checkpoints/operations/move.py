@@ -257,7 +257,7 @@ class Move:
         self._waits = waits
         self._source_fence = Fence(source, scope, expires_after=expires_after)
         self._target_fence = Fence(target, scope, expires_after=expires_after)
-        self._here = self._there = Rows({}, {})
+        self._source_rows = self._target_rows = Rows({}, {})
         self._changed: dict[str, float] = {}
         self._unanswered_since: float | None = None
         self._done: set[str] = set()
@@ -290,7 +290,7 @@ class Move:
             StoreError: a store could not be read.
         """
         moves = self._read()
-        target = self._there.group
+        target = self._target_rows.group
         if target and any(each.stage is Stage.OPEN and each.target_owner_id for each in moves):
             raise GroupActiveError(target, START_LATER)
         return moves
@@ -340,13 +340,13 @@ class Move:
             ConfigurationError: a partition cannot be moved; the message names it.
             StoreError: a store failed.
         """
-        # It stays set over passes that fail.
+        # Kept over passes that fail.
         self._unanswered_since = self._unanswered_since or time.monotonic()
         moves = self._read()
         waiting = [each.partition_id for each in moves if each.stage is not Stage.DONE]
         self._target_fence.hold(waiting)
         # A move that was killed may have left its fence on a partition that it had moved.
-        left = set(self._there.fenced).difference(waiting, self._target_fence.held)
+        left = set(self._target_rows.fenced).difference(waiting, self._target_fence.held)
         if left:
             self._target_fence.hold(left, spare_live=True)
         self._target_fence.release(self._target_fence.held.keys() - set(waiting))
@@ -356,35 +356,35 @@ class Move:
         self._unanswered_since = None
         return moves
 
-    def _advance(self, each: PartitionMove) -> None:
+    def _advance(self, partition: PartitionMove) -> None:
         """Take the next step of a partition, if it is due."""
-        id_ = each.partition_id
-        if each.stage is Stage.OPEN and id_ in self._target_fence.held:
-            self._replace(self._target, id_, CLOSED_WAITING, self._there)
-        elif each.stage is Stage.PREPARED and self._is_quiet(id_):
-            closed = closed_with(self._here.checkpoints.get(id_))
-            self._replace(self._source, id_, closed, self._here)
-        elif each.stage is Stage.CLOSED and self._target_fence.is_settled(id_, self._settle):
-            self._open_target(id_, each.position)
+        id_ = partition.partition_id
+        if partition.stage is Stage.OPEN and id_ in self._target_fence.held:
+            self._replace(self._target, id_, CLOSED_WAITING, self._target_rows)
+        elif partition.stage is Stage.PREPARED and self._is_quiet(id_):
+            closed = closed_with(self._source_rows.checkpoints.get(id_))
+            self._replace(self._source, id_, closed, self._source_rows)
+        elif partition.stage is Stage.CLOSED and self._target_fence.is_settled(id_, self._settle):
+            self._open_target(id_, partition.position)
 
     def _read(self) -> list[PartitionMove]:
         """Read both stores, and note when a checkpoint of the source has changed."""
         # The target comes first: if a mirror runs beside the move, a newer target would look as if
         # it were ahead of the source.
-        before = self._here.checkpoints
-        self._there = Rows.read(self._target, self._scope, self._expires_after)
-        self._here = Rows.read(self._source, self._scope, self._expires_after)
+        before = self._source_rows.checkpoints
+        self._target_rows = Rows.read(self._target, self._scope, self._expires_after)
+        self._source_rows = Rows.read(self._source, self._scope, self._expires_after)
         self._leave_out_unanswered()
         for id_ in self._ids:
-            if before.get(id_) != self._here.checkpoints.get(id_):
+            if before.get(id_) != self._source_rows.checkpoints.get(id_):
                 self._changed[id_] = time.monotonic()
         self._close_again()
-        moves = progress(self._ids, self._here, self._there)
+        moves = progress(self._ids, self._source_rows, self._target_rows)
         self._done = {each.partition_id for each in moves if each.stage is Stage.DONE}
         return moves
 
     def _leave_out_unanswered(self) -> None:
-        """Count no time in which the stores did not answer as time to settle.
+        """Leave the time in which a store did not answer out of the time to settle.
 
         In an outage a consumer cannot notice its loss. Afterwards it would go on with the event
         whose checkpoint it was writing.
@@ -401,13 +401,13 @@ class Move:
 
         Stores of this package do not overwrite a closed checkpoint; those of official SDKs do.
         """
-        checkpoints = dict(self._here.checkpoints)
+        checkpoints = dict(self._source_rows.checkpoints)
         for id_ in self._done:
             position = checkpoints.get(id_)
             if position is None or not position.is_closed:
-                self._replace(self._source, id_, closed_with(position), self._here)
+                self._replace(self._source, id_, closed_with(position), self._source_rows)
                 checkpoints[id_] = closed_with(position)
-        self._here = replace(self._here, checkpoints=checkpoints)
+        self._source_rows = replace(self._source_rows, checkpoints=checkpoints)
 
     def _refuse_same_store(self, moves: Sequence[PartitionMove]) -> None:
         """Refuse to move a group onto itself, which would close the only checkpoints.
@@ -442,7 +442,7 @@ class Move:
 
     def _open_target(self, partition_id: str, position: Position | None) -> None:
         if position is not None:
-            self._replace(self._target, partition_id, position, self._there)
+            self._replace(self._target, partition_id, position, self._target_rows)
         elif isinstance(self._target, Deletes):
             # Its consumers start where their client says, as they would have at the source.
             self._target.delete_partition(*self._scope, partition_id)
@@ -458,7 +458,7 @@ class Move:
         """Replace a checkpoint if it is still the one that was read; else the next pass decides.
 
         Raises:
-            StoreError: the stored row is never the one that is read: a list leaves it out.
+            StoreError: the stored row is never the one that was read, as when lists leave it out.
         """
         stored = rows.checkpoints.get(partition_id)
         row = position.as_dict(self._scope, partition_id)
@@ -473,5 +473,5 @@ class Move:
         if overtaken > MOST_OVERTAKEN:
             raise StoreError(
                 f"the checkpoint of partition {partition_id} was not the one that was read, "
-                f"{overtaken} times; delete it if it is not readable, or stop what writes it"
+                f"{overtaken} times in a row: stop what writes it, or delete it if no list has it"
             )

@@ -21,6 +21,7 @@ from eventhub_checkpoints.errors import (
     HubUnavailableError,
 )
 from eventhub_checkpoints.operations.groups import in_order
+from eventhub_checkpoints.operations.positions import Position
 from eventhub_checkpoints.receive.address import (
     DEFAULT_CONSUMER_GROUP,
     Address,
@@ -238,6 +239,11 @@ def after_checkpoint(
         )
     row = rows[id_]
     number = row.get("sequence_number")
+    if Position.of(row).is_closed:
+        raise ConfigurationError(
+            f"the checkpoint of partition {id_} of {scope} was moved to another store; name that "
+            f"store, or pass a position, for example its first retained sequence number, {begin}"
+        )
     if number is not None and number > last:
         raise ConfigurationError(
             f"the checkpoint {number} of partition {id_} of {scope} is ahead of the newest event, "

@@ -39,7 +39,9 @@ EXPECTED = (
 
 
 WAITING = "waiting"
-MOVED = "moved:"
+MOVED_PREFIX = "moved:"
+MOVED = "MOVED"
+"""Shown in place of a position that another store has; also the state of such a partition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +90,11 @@ class Position:
     @property
     def is_waiting(self) -> bool:
         """Return whether it is closed until a position arrives from another store."""
-        return self.is_closed and not self.offset.startswith(MOVED)
+        return self.is_closed and not self.offset.startswith(MOVED_PREFIX)
 
     def __str__(self) -> str:
         if self.is_closed:
-            return self.offset or WAITING
+            return MOVED
         if self.sequence_number is None:
             return f"offset {self.offset}"
         return str(self.sequence_number)
@@ -358,8 +360,8 @@ def read_kafka(text: str, name: str, scope: Scope) -> dict[str, int]:
         if number > MOST_INT64:
             raise ConfigurationError(f"{where} has offset {number}; expected at most 2**63 - 1")
         if partition_id in numbers:
-            raise ConfigurationError(f"{where} is the second of partition {partition_id}")
+            raise ConfigurationError(f"{where} is the second line for partition {partition_id}")
         numbers[partition_id] = number
     if not numbers:
-        raise ConfigurationError(f"{name} has no line of {scope}; expected {EXPECTED}")
+        raise ConfigurationError(f"{name} has no line for {scope}; expected {EXPECTED}")
     return numbers

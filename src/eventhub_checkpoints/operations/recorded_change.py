@@ -137,15 +137,15 @@ class GroupChange:
             refuse_active(self.group, own=own, way_out=way_out)
 
     def store(self, targets: Targets, left: Collection[str] = ()) -> Outcome | None:
-        """Store positions, with a record; None if the command only plans, or nothing is to store.
+        """Store positions, with a record; None if the command only plans, or has nothing to store.
 
         Args:
             targets: what is stored.
             left: partitions that the command leaves as they are, for its record.
 
         Raises:
-            ConfigurationError: a position cannot be stored, or the record not be written; nothing
-                was changed.
+            ConfigurationError: a position cannot be stored, or the record cannot be written;
+                nothing was changed.
             StaleCheckpointError: a consumer stored a checkpoint meanwhile.
         """
         command, scope = self.command, self.group.scope

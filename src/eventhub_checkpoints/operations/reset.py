@@ -97,7 +97,7 @@ def address_for_reading(hub: HubAddress, group: Group, through: str | None) -> H
 
     Args:
         hub: as read by the group that is reset.
-        group: the rows of that; while it has consumers, the hub refuses other readers.
+        group: that group; while it has consumers, the hub refuses other readers in it.
         through: the group that the operator named for this; None: none.
 
     Raises:
@@ -393,7 +393,7 @@ def check_partitions(
         )
     if isinstance(goal, Mapping) and (absent := [id_ for id_ in chosen if id_ not in goal]):
         raise ConfigurationError(
-            f"the file has no line of partition {absent[0]}; leave it out of --partitions"
+            f"the file has no line for partition {absent[0]}; leave {absent[0]} out of --partitions"
         )
 
 

@@ -51,7 +51,7 @@ class PartitionUndo:
 
     @property
     def is_needed(self) -> bool:
-        """Return whether the former position is not the stored one, because of what came since."""
+        """Return whether the stored position is no longer the former one."""
         return self.state in (UndoState.RESTORE, UndoState.CHANGED)
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 
+from eventhub_checkpoints.operations import positions
 from eventhub_checkpoints.operations.lag import GroupLag, PartitionLag
 
 WINDOW = 10
@@ -36,7 +37,7 @@ class State(StrEnum):
     """
 
     OK = "OK"
-    MOVED = "MOVED"
+    MOVED = positions.MOVED
     WARN = "WARN"
     UNOWNED = "UNOWNED"
     STALL = "STALL"

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from eventhub_checkpoints.operations.groups import CLOSED_NUMBER, in_order
-from eventhub_checkpoints.operations.positions import MOVED, WAITING, Position
+from eventhub_checkpoints.operations.positions import MOVED_PREFIX, WAITING, Position
 
-NO_POSITION = f"{MOVED}none"
+NO_POSITION = f"{MOVED_PREFIX}none"
 
 CLOSED_WAITING = Position(CLOSED_NUMBER, WAITING)
 """Closed checkpoint of a store that will receive the position."""
@@ -17,14 +17,14 @@ def closed_with(position: Position | None) -> Position:
     """Return the closed checkpoint of a store that gives the position away, and keeps a copy."""
     if position is None:
         return Position(CLOSED_NUMBER, NO_POSITION)
-    return Position(CLOSED_NUMBER, f"{MOVED}{position.sequence_number}:{position.offset}")
+    return Position(CLOSED_NUMBER, f"{MOVED_PREFIX}{position.sequence_number}:{position.offset}")
 
 
 def position_in(closed: Position) -> Position | None:
     """Return the position that a closed checkpoint of `closed_with` has; None if there was none."""
     if closed.offset == NO_POSITION:
         return None
-    number, _, offset = closed.offset.removeprefix(MOVED).partition(":")
+    number, _, offset = closed.offset.removeprefix(MOVED_PREFIX).partition(":")
     return Position(int(number), offset)
 
 

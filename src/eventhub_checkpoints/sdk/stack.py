@@ -69,7 +69,7 @@ def running_handler(context: object, *, in_threads: bool) -> str | None:
         stacks = ([*frames_of(task)] for task in asyncio.all_tasks())
     for frames in stacks:
         if any(handled_context(frame) is context for frame in frames):
-            return place_of(frames[-1])
+            return line_of(frames[-1])
     return None
 
 
@@ -121,7 +121,7 @@ def handled_context(frame: FrameType) -> Any:
     return frame.f_locals.get("partition_context")
 
 
-def place_of(frame: FrameType) -> str:
+def line_of(frame: FrameType) -> str:
     """Return the file, line and function of a frame, for messages."""
     code = frame.f_code
     return f"{code.co_filename}, line {frame.f_lineno}, in {code.co_qualname}"

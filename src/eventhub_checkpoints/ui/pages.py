@@ -27,9 +27,11 @@ from eventhub_checkpoints._shared.texts import counted, duration
 from eventhub_checkpoints.errors import CheckpointStoreError, ConfigurationError
 from eventhub_checkpoints.operations.doctor.diagnosis import diagnose
 from eventhub_checkpoints.operations.doctor.finding import Limits
+from eventhub_checkpoints.operations.groups import Row
 from eventhub_checkpoints.operations.history import history
 from eventhub_checkpoints.operations.monitor import Monitor, PolledGroup
 from eventhub_checkpoints.operations.peek import PeekedEvent, peek
+from eventhub_checkpoints.operations.positions import Position
 from eventhub_checkpoints.operations.preview import Preview, preview, store_previewed
 from eventhub_checkpoints.operations.recorded_change import Command
 from eventhub_checkpoints.operations.reset import goal_of
@@ -97,6 +99,7 @@ class Pages:
         self._templates.filters |= {
             "duration": in_words,
             "count": with_commas,
+            "position": position,
             "time": utc,
             "content": content,
             "line": line,
@@ -317,7 +320,7 @@ class Pages:
         else:
             # The message of an unknown error may quote a credential.
             log.error("%s failed: %s", request.url.path, described(failure))
-            status, message = 500, "an error of this page; the log of ehcp ui has it"
+            status, message = 500, "this page failed; the log of ehcp ui has the error"
         return self._page(request, "failure", status=status, message=message)
 
     def _find(self, request: Request) -> PolledGroup:
@@ -423,6 +426,12 @@ def in_words(seconds: float | None) -> str:
 def with_commas(number: int | None) -> str:
     """Return a number with thousands separators, or a dash."""
     return "-" if number is None else f"{number:,}"
+
+
+def position(row: Row) -> str:
+    """Return the sequence number of a checkpoint for people; a word if another store has it."""
+    stored = Position.of(row)
+    return str(stored) if stored.is_closed else with_commas(stored.sequence_number)
 
 
 def utc(seconds: float | None) -> str:

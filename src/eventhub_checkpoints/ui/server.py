@@ -10,8 +10,8 @@ from pathlib import Path
 import uvicorn
 from starlette.types import ASGIApp
 
-from eventhub_checkpoints._shared.secrets import without_secret
-from eventhub_checkpoints.errors import ConfigurationError, MissingDriverError
+from eventhub_checkpoints._shared.listening import listening_on
+from eventhub_checkpoints.errors import MissingDriverError
 
 LOCAL_NAMES = ("127.0.0.1", "localhost", "[::1]")
 """Values of the header `Host`, without the port, of browsers on the same machine."""
@@ -45,15 +45,8 @@ def listen(host: str, port: int) -> socket.socket:
         ConfigurationError: it is not available.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
+    with listening_on(host, port):
         return socket.create_server((host, port), family=family)
-    except OSError as failure:
-        # `create_server` repeats the address in the reason.
-        reason = str(failure.strerror).partition(" (while")[0]
-        raise ConfigurationError(
-            f"port {port} of {without_secret(host)} is not available ({reason}); choose another "
-            "one with --port, or another address with --host"
-        ) from None
 
 
 def names(host: str, more: Sequence[str]) -> list[str]:

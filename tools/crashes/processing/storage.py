@@ -16,6 +16,7 @@ from typing import Any, Self
 from urllib.parse import urlsplit
 
 from backends import Backend, OwnServer
+from backends.azurite_server import AzuriteServer
 from backends.blob import Blob
 from backends.cassandra import Cassandra
 from backends.cassandra_trio import CassandraTrio
@@ -26,6 +27,7 @@ from backends.postgres_pair import PostgresPair
 from backends.redis import LocalRedis
 from backends.redis_sentinel import RedisSentinel
 from backends.sqlite import Sqlite
+from backends.table import Table
 from fault_proxy import FaultProxy
 from tcp_servers import Passage
 from tmpfs import MountError, fill, mounted
@@ -34,6 +36,8 @@ COMMITS = ("--appendonly", "yes", "--appendfsync", "always")
 SMALL_FILE = ("--auto-aof-rewrite-min-size", "8mb")
 SLOW_SECONDS = 0.1
 CUT_SECONDS = 1.0
+WRITES = ("PUT", "POST")
+"""Methods of requests that write; a transaction and an insert into a table are the second."""
 FULL = "full disk"
 DISKS = {"sqlite": "16m", "postgres": "256m", "mysql": "384m", "redis": "128m"}
 """Sizes of the disks of those whose disk is filled; small, because that takes its time."""
@@ -43,6 +47,7 @@ SMALL_LOG = ("min_wal_size=32MB", "max_wal_size=64MB")
 STORES: dict[str, Callable[[], Backend]] = {
     "sqlite": Sqlite,
     "blob": Blob,
+    "table": Table,
     "postgres": partial(Postgres.own, durable=True, settings=SMALL_LOG),
     "mysql": partial(Mysql.own, durable=True),
     "redis": partial(LocalRedis, *COMMITS, *SMALL_FILE),
@@ -54,7 +59,7 @@ STORES: dict[str, Callable[[], Backend]] = {
 }
 """Servers of our own, with what they have confirmed on the disk. Rows in memory die with their
 process, so kills say nothing about them. The last one forgets in each fail-over."""
-SINGLE = tuple(STORES)[:6]
+SINGLE = tuple(STORES)[:7]
 """Those of `--store all`: a cluster is chosen by its name."""
 
 
@@ -206,24 +211,24 @@ class Server(Storage):
         super().close()
 
 
-class BlobServer(Storage):
+class AzuriteStorage(Storage):
     """Azurite, which keeps its rows in memory and is not killed, behind an HTTP proxy."""
 
     faults = ("refused", "hang", "slow", "lost answers", "paused", "throttled", "denied")
 
     def __init__(self, backend: Backend) -> None:
         super().__init__(backend)
-        assert isinstance(backend, Blob)
+        assert isinstance(backend, AzuriteServer)
         self._proxy = FaultProxy(backend.azurite.endpoint)
         self.shown = self.url.replace(backend.azurite.endpoint, self._proxy.endpoint)
 
     def begin(self, fault: str) -> None:
-        assert isinstance(self.backend, Blob)
+        assert isinstance(self.backend, AzuriteServer)
         acts: dict[str, Callable[[], Any]] = {
             "refused": self._proxy.down,
             "hang": lambda: self._proxy.on().hang(),
             "slow": lambda: self._proxy.on().wait(SLOW_SECONDS),
-            "lost answers": lambda: self._proxy.on("PUT").lose_answer(),
+            "lost answers": lambda: [self._proxy.on(each).lose_answer() for each in WRITES],
             "paused": self.backend.pause,
             "throttled": lambda: self._proxy.on().refuse(503, "ServerBusy"),
             "denied": lambda: self._proxy.on().refuse(403, "AuthorizationFailure"),
@@ -231,7 +236,7 @@ class BlobServer(Storage):
         acts[fault]()
 
     def end(self) -> None:
-        assert isinstance(self.backend, Blob)
+        assert isinstance(self.backend, AzuriteServer)
         self._proxy.heal()
         self._proxy.up()
         self.backend.resume()
@@ -293,6 +298,6 @@ def storage_of(name: str, backend: Backend, disk: Path | None) -> Storage:
     """Return a storage on a running backend."""
     if name == "sqlite":
         return SqliteFile(backend, disk)
-    if name == "blob":
-        return BlobServer(backend)
+    if isinstance(backend, AzuriteServer):
+        return AzuriteStorage(backend)
     return Server(backend, disk) if name in SINGLE else Clustered(backend)

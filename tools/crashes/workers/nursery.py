@@ -30,7 +30,7 @@ from crashes.workers.journal import Journal
 from crashes.workers.orders import orders_of
 
 DRIVERS = ("aiohttp", "aiomysql", "aiosqlite", "cassandra.cluster", "psycopg", "pymysql", "redis")
-STORES = ("blob", "sql", "redis", "cassandra")
+STORES = ("blob", "table", "sql", "redis", "cassandra")
 SHOW_STACKS = signal.SIGUSR1
 """Has a worker write the stacks of its threads to its log, and of its tasks."""
 

@@ -14,7 +14,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from eventhub_checkpoints._shared.secrets import quoted, without_secret
+from eventhub_checkpoints._shared.listening import listening_on
+from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import CheckpointStoreError, ConfigurationError
 from eventhub_checkpoints.operations.lag import oldest
 from eventhub_checkpoints.operations.monitor import Monitor, Status
@@ -169,14 +170,8 @@ class Server(ThreadingHTTPServer):
     def __init__(self, host: str, port: int, pages: Pages) -> None:
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self.pages = pages
-        try:
+        with listening_on(host, port):
             super().__init__((host, port), Handler)
-        except OSError as failure:
-            raise ConfigurationError(
-                f"port {port} of {without_secret(host)} is not available "
-                f"({failure.strerror}); choose another one with --port, or another address with "
-                "--host"
-            ) from None
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Log an error instead of printing it; a client that goes away is not one."""

@@ -15,17 +15,20 @@ from eventhub_checkpoints._shared._sync.compat import in_thread
 from eventhub_checkpoints._shared.arguments import with_checked_arguments
 from eventhub_checkpoints._shared.connection_string import ConnectionString
 from eventhub_checkpoints._shared.error_messages import message_of
+from eventhub_checkpoints._shared.paths import is_folder
 from eventhub_checkpoints._shared.pickling import OfOneProcess
 from eventhub_checkpoints._shared.secrets import holds_secret
-from eventhub_checkpoints._shared.settings import kind_of, name_of, require
+from eventhub_checkpoints._shared.settings import name_of, require, require_text, require_type
 from eventhub_checkpoints.dead_letters.dead_letter import (
     DeadLetter,
     Mark,
     StoredDeadLetter,
+    all_stored,
+    checked_stored,
     current_dead_letters,
 )
 from eventhub_checkpoints.dead_letters.log_file import append_line, read_lines
-from eventhub_checkpoints.errors import ConfigurationError, HubUnavailableError
+from eventhub_checkpoints.errors import HubUnavailableError
 
 log = logging.getLogger("eventhub_checkpoints")
 
@@ -49,7 +52,7 @@ class DeadLetterFile:
         is_path = isinstance(path, str | os.PathLike) and str(path) and not holds_secret(str(path))
         require("path", path, bool(is_path), expected)
         self._path = Path(path).absolute()
-        is_possible = self._path.parent.is_dir() and not self._path.is_dir()
+        is_possible = is_folder(self._path.parent) and not is_folder(self._path)
         require("path", str(path), is_possible, expected)
 
     def __repr__(self) -> str:
@@ -84,7 +87,8 @@ class DeadLetterFile:
         Raises:
             StoreError: it could not be written.
         """
-        mark = Mark.of(stored.dead_letter, hub)
+        require_text("hub", hub, "the name of the hub that it was sent to")
+        mark = Mark.of(checked_stored(stored).dead_letter, hub)
         in_thread(append_line, self._path, mark.as_dict())
 
     def discard(self, dead_letters: Iterable[StoredDeadLetter]) -> None:
@@ -93,7 +97,7 @@ class DeadLetterFile:
         Raises:
             StoreError: it could not be written.
         """
-        for stored in dead_letters:
+        for stored in all_stored(dead_letters):
             mark = Mark.of(stored.dead_letter, None)
             in_thread(append_line, self._path, mark.as_dict())
 
@@ -114,12 +118,12 @@ class DeadLetterHub(
 
     @with_checked_arguments
     def __init__(self, client: EventHubProducerClient) -> None:
-        if not isinstance(client, EventHubProducerClient):
-            # Not shown: it may be a connection string.
-            raise ConfigurationError(
-                f"client is of type {kind_of(client)}; expected an "
-                f"{name_of(EventHubProducerClient)}, or use DeadLetterHub.from_connection_string"
-            )
+        require_type(
+            "client",
+            client,
+            isinstance(client, EventHubProducerClient),
+            f"an {name_of(EventHubProducerClient)}, or use DeadLetterHub.from_connection_string",
+        )
         self._client = client
         self._is_own = False
 

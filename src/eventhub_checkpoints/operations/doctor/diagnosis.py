@@ -49,7 +49,7 @@ def diagnose(
     timeout: float = OPERATION_TIMEOUT,
     target: str = "",
 ) -> Diagnosis:
-    """Examine a group and judge it; if it is to be mended, before that.
+    """Examine a group and judge it; with `fixes` and a command, mend it first.
 
     Args:
         store: any synchronous checkpoint store.
@@ -83,8 +83,8 @@ def diagnose(
         snapshot = examine()
     elif fixes:
         done += [(each, None) for each in planned(snapshot)]
-    found = [
+    addressed = [
         replace(each, remedy=each.remedy.replace(TARGET, target))
         for each in findings(snapshot, limits)
     ]
-    return Diagnosis(snapshot, found, cost(snapshot, limits), done, deleted)
+    return Diagnosis(snapshot, addressed, cost(snapshot, limits), done, deleted)

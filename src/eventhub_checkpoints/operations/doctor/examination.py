@@ -246,6 +246,7 @@ def examine_group(
         claim_seconds=claim_seconds,
         checkpoint_rate=checkpoint_rate,
         unchecked=examiner.unchecked,
+        prefix=getattr(store, "prefix", ""),
     )
 
 

@@ -94,6 +94,7 @@ class GroupSnapshot:
         list_seconds, claim_seconds: duration of a list of ownerships, and of a claim.
         checkpoint_rate: checkpoints per second of the whole group.
         unchecked: one sentence for each thing that could not be examined, and is not a defect.
+        prefix: of the names of the store's blobs; `""` if it has none.
     """
 
     scope: Scope
@@ -109,6 +110,7 @@ class GroupSnapshot:
     claim_seconds: float | None = None
     checkpoint_rate: float | None = None
     unchecked: Sequence[str] = ()
+    prefix: str = ""
 
 
 Rule = Callable[[GroupSnapshot, Limits], Iterator[Finding]]

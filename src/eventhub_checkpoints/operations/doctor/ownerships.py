@@ -10,7 +10,7 @@ from eventhub_checkpoints.operations.doctor.finding import (
     Limits,
     Severity,
 )
-from eventhub_checkpoints.operations.groups import in_order, is_live
+from eventhub_checkpoints.operations.groups import GroupState, in_order, is_live
 from eventhub_checkpoints.stores.hook_results import ScopeRows
 
 LATE_ROUNDS = 3
@@ -18,7 +18,7 @@ LATE_ROUNDS = 3
 
 
 def two_owners(snapshot: GroupSnapshot, limits: Limits) -> Iterator[Finding]:
-    """Find partitions with a live owner under each of two spellings."""
+    """Find partitions with a live owner under each of two spellings, or of two prefixes."""
     if snapshot.examination is None or snapshot.group is None:
         return
     for spelling in snapshot.examination.spellings:
@@ -31,7 +31,7 @@ def two_owners(snapshot: GroupSnapshot, limits: Limits) -> Iterator[Finding]:
                 "two_owners",
                 Severity.ERROR,
                 f"{partitions(both)} with two live owners, who disconnect each other: {named}",
-                f"stop the consumers that write {spelling.scope}, or those that do not",
+                f"stop the consumers that write {spelling}, or those that do not",
                 both,
             )
 
@@ -76,6 +76,8 @@ def owners(snapshot: GroupSnapshot, limits: Limits) -> Iterator[Finding]:
         )
     expected = in_order(snapshot.properties) if snapshot.properties else group.partition_ids
     live = group.live_owners
+    if not live and group.state is GroupState.MOVED:
+        return  # its consumers are to be at the other store, and not started here
     unowned = [id_ for id_ in expected if id_ not in live]
     if not live:
         yield Finding(

@@ -1,6 +1,6 @@
 """Rules about what a group depends on: its store, its hub, and clocks."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from eventhub_checkpoints._shared.texts import partitions, some
@@ -18,6 +18,7 @@ from eventhub_checkpoints.operations.doctor.finding import (
     Severity,
 )
 from eventhub_checkpoints.operations.groups import in_order
+from eventhub_checkpoints.stores.hook_results import ScopeRows
 
 LARGEST_SKEW = 5.0
 """Seconds by which two clocks may differ; the service's times have a resolution of one second."""
@@ -146,7 +147,7 @@ def unreadable_rows(snapshot: GroupSnapshot, _limits: Limits) -> Iterator[Findin
     rows = snapshot.examination.rows
     skipped = [*rows.ownerships.skipped, *rows.checkpoints.skipped]
     if skipped:
-        is_blob = snapshot.backend == "blob"
+        is_blob = snapshot.backend == "blob" and not snapshot.prefix
         effect = (
             "consumers with the official store in Python, JavaScript or Go fail at such rows, and "
             "others ignore them"
@@ -162,7 +163,7 @@ def unreadable_rows(snapshot: GroupSnapshot, _limits: Limits) -> Iterator[Findin
 
 def official_faults(snapshot: GroupSnapshot, _limits: Limits) -> Iterator[Finding]:
     """Find rows that this package reads, and at which an official store fails."""
-    if snapshot.examination is None:
+    if snapshot.examination is None or snapshot.prefix:  # an official store does not list them
         return
     rows = snapshot.examination.rows
     for kind, faults, remedy in (
@@ -194,13 +195,50 @@ def official_faults(snapshot: GroupSnapshot, _limits: Limits) -> Iterator[Findin
 
 def other_spellings(snapshot: GroupSnapshot, _limits: Limits) -> Iterator[Finding]:
     """Find rows of the same group under names in another case."""
-    for spelling in snapshot.examination.spellings if snapshot.examination else ():
-        count = len(spelling.ownerships.rows) + len(spelling.checkpoints.rows)
-        yield Finding(
-            "other_spelling",
-            Severity.WARNING,
-            f"the group also has rows ({count}) under {spelling.scope}, as Java, Go and Rust write "
-            "names; consumers with names in lower case do not see them",
+    if snapshot.backend == "blob":
+        writers = "as Java, Go and Rust write names; consumers with names in lower case"
+        remedy = (
             "let all consumers use one spelling (name_case='as-typed'), and merge the rows: "
-            "ehcp migrate --help",
+            "ehcp migrate --help"
         )
+    else:
+        writers = "as some consumer types its names; consumers of this spelling"
+        remedy = (
+            "let all consumers type the names alike, and take over the rows that are left: "
+            "ehcp copy --help"
+        )
+    for spelling in spellings(snapshot):
+        if spelling.prefix == snapshot.prefix:
+            yield Finding(
+                "other_spelling",
+                Severity.WARNING,
+                f"the group also has rows ({row_count(spelling)}) under {spelling.scope}, "
+                f"{writers} do not see them",
+                remedy,
+            )
+
+
+def other_prefixes(snapshot: GroupSnapshot, _limits: Limits) -> Iterator[Finding]:
+    """Find rows of the same group whose names have another prefix than those of this store."""
+    own = f"the prefix {snapshot.prefix!r}" if snapshot.prefix else "no prefix"
+    for spelling in spellings(snapshot):
+        if spelling.prefix != snapshot.prefix:
+            yield Finding(
+                "other_prefix",
+                Severity.WARNING,
+                f"the group also has rows ({row_count(spelling)}) under {spelling}, and this store "
+                f"has {own}; consumers of the two do not see each other, and official SDKs and "
+                "KEDA see only names without a prefix",
+                "let all consumers use one prefix; unless the rows are a mirror, delete those that "
+                "no consumer uses: ehcp delete --help",
+            )
+
+
+def spellings(snapshot: GroupSnapshot) -> Sequence[ScopeRows]:
+    """Return the rows of the same group that this store does not read."""
+    return snapshot.examination.spellings if snapshot.examination else ()
+
+
+def row_count(rows: ScopeRows) -> int:
+    """Return how many readable rows there are."""
+    return len(rows.ownerships.rows) + len(rows.checkpoints.rows)
