@@ -43,20 +43,25 @@ def killable(folder: Path) -> dict[str, str]:
     return QUICK | {"spark.local.dir": str(folder), "spark.driver.extraJavaOptions": java}
 
 
-def until_started(run: Callable[[], object], times: int = 20) -> None:
-    """Run a query to its end, again if Spark could not start its Python processes.
+OF_SPARK = ("failed to connect back", "of collection, expected")
+"""Failures by which Spark ends a query of its own accord, before a row of the micro-batch has
+reached the sink: its Python processes did not start within 10 s, which a busy machine may exceed;
+or it serialized a plan while another thread changed that (4.3, `TreeNode._tags`, without
+whole-stage code generation).
+"""
 
-    Spark gives them 10 s, which a busy machine may exceed. No row of the micro-batch has reached
-    the sink then, so it may begin again.
+
+def run_to_the_end(run: Callable[[], object], times: int = 20) -> None:
+    """Run a query to its end, again if Spark ended it of its own accord.
 
     Raises:
-        StreamingQueryException: the query failed otherwise, or its processes never started.
+        StreamingQueryException: the query failed otherwise, or as often as it was run.
     """
     for left in reversed(range(times)):
         try:
             run()
         except StreamingQueryException as error:
-            if "failed to connect back" not in str(error) or not left:
+            if not left or not any(each in str(error) for each in OF_SPARK):
                 raise
         else:
             return

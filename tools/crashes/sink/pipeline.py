@@ -96,7 +96,7 @@ def run(
         StreamingQueryException: it failed.
     """
     source, target = hubs
-    spark_runs.until_started(
+    spark_runs.run_to_the_end(
         lambda: started(spark, way, source, target, folder, **trigger).awaitTermination()
     )
 

@@ -96,7 +96,7 @@ def go_on(spark: SparkSession, job: Job, opened: ExitStack) -> None:
         StreamingQueryException: it failed.
     """
     writer = prepared(spark, job, opened)
-    spark_runs.until_started(lambda: wait(writer.start(), job))
+    spark_runs.run_to_the_end(lambda: wait(writer.start(), job))
 
 
 def wait(query: StreamingQuery, job: Job) -> None:
