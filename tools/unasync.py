@@ -32,6 +32,7 @@ RENAMED = {
     "StopAsyncIteration": "StopIteration",
     "Awaitable[T]": "T",
     "Awaitable[None]": "None",
+    "Awaitable[list[str]]": "list[str]",
     "Awaitable[int]": "int",
     "_async": "_sync",
     "eventhub_checkpoints.aio": "eventhub_checkpoints",

@@ -21,6 +21,7 @@ from eventhub_checkpoints.errors import ConfigurationError
 HANDLERS: Mapping[str, tuple[str, ...]] = {
     "initialize": (),
     "process_events": ("a list of events",),
+    "process_batch": ("a batch",),
     "process_error": ("an error",),
     "close": ("a reason",),
 }

@@ -81,6 +81,11 @@ def failure_of(error: Exception) -> Failure:
     return Failure.UNREACHED if NO_CONNECTION in condition else Failure.UNANSWERED
 
 
+def is_stolen(error: Exception) -> bool:
+    """Return whether a link was ended, or refused, because of another one with an owner level."""
+    return any(STOLEN in str(getattr(each, "error", "")) for each in (error, error.__cause__))
+
+
 def token_status(error: Exception) -> int | None:
     """Return the status with which a token was refused: 0 if it is unknown, None if none was."""
     match = TOKEN_REFUSED.search(unmasked_message(error))

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from azure.eventhub import CheckpointStore
 
-from eventhub_checkpoints._shared.client import STOLEN
+from eventhub_checkpoints._shared.client import is_stolen
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints._shared.settings import is_count, require
 from eventhub_checkpoints.errors import (
@@ -337,22 +337,17 @@ def through_some_group(hub: HubAddress, through: str | None, read: Callable[[Hub
         try:
             return read(replace(hub, consumer_group=group))
         except HubUnavailableError as error:
-            if not is_held(error):
+            if not is_stolen(error):
                 raise
     try:
         return read(replace(hub, consumer_group=groups[-1]))
     except HubUnavailableError as error:
-        if not is_held(error):
+        if not is_stolen(error):
             raise
         raise HubUnavailableError(
             f"the consumers of {' and '.join(groups)} of {hub} have an owner level, and the hub "
             "admits no other reader beside them; name another consumer group with --through"
         ) from error
-
-
-def is_held(error: HubUnavailableError) -> bool:
-    """Return whether a reader was refused because another one has an owner level."""
-    return STOLEN in str(getattr(error.__cause__, "error", ""))
 
 
 def read_events(address: Address, offsets: OffsetRange, timeout: float) -> list[PeekedEvent]:

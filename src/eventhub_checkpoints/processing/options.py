@@ -29,8 +29,10 @@ from eventhub_checkpoints.processing.policy import Policy, every
 
 
 def require_factory(processor: object) -> None:
-    """Refuse a processor factory that cannot be called, or a class without `process_events`."""
-    expected = "a class with process_events, or a callable that returns an object with it"
+    """Refuse a processor factory that cannot be called, or a class without a handler of events."""
+    expected = (
+        "a class with process_events or process_batch, or a callable that returns an object of one"
+    )
     require("processor", processor, callable(processor), expected)
     if isinstance(processor, type):
         require_handler(processor)
@@ -55,8 +57,16 @@ def require_handler(processor: object) -> None:
     A handler with wrong parameters would fail for each event, as if all of them were poison. If an
     attribute with the name of a handler is no method, each opening of a partition would fail.
     """
-    holds = callable(getattr(processor, "process_events", None))
-    require("processor", processor, holds, "one that has process_events")
+    of_batches = handles_batches(processor)
+    holds = of_batches or callable(getattr(processor, "process_events", None))
+    require("processor", processor, holds, "one that has process_events or process_batch")
+    own = getattr(processor, "process_events", None)
+    inherited = "PartitionProcessor.process_events"
+    if of_batches and own is not None and getattr(own, "__qualname__", "") != inherited:
+        raise ConfigurationError(
+            f"processor {quoted(processor)} has process_events and process_batch; keep the one "
+            "that its client calls: a BatchConsumerClient calls process_batch"
+        )
     for name, arguments in HANDLERS.items():
         if not hasattr(processor, name):
             continue
@@ -65,6 +75,26 @@ def require_handler(processor: object) -> None:
         is_unbound = isinstance(processor, type) and isfunction(getattr_static(processor, name))
         expected = " and ".join(arguments) or "no argument"
         require_call(named, expected, method, *["self"] * is_unbound, *arguments)
+
+
+def handles_batches(processor: object) -> bool:
+    """Return whether a processor, or a class of processors, handles Arrow batches."""
+    return callable(getattr(processor, "process_batch", None))
+
+
+def require_client_of(processor: object, *, delivers_batches: bool) -> None:
+    """Refuse a processor whose handler the client would not call."""
+    if handles_batches(processor) == delivers_batches:
+        return
+    if delivers_batches:
+        raise ConfigurationError(
+            f"client delivers Arrow batches, and processor {quoted(processor)} has no "
+            "process_batch; write that, or pass an EventHubConsumerClient for process_events"
+        )
+    raise ConfigurationError(
+        f"processor {quoted(processor)} has process_batch, and client delivers events; pass "
+        "functools.partial(BatchConsumerClient, ...) of eventhub_checkpoints.arrow as client"
+    )
 
 
 def other_store(has: str = "another checkpoint_store than the processor") -> ConfigurationError:
@@ -85,6 +115,8 @@ def not_a_client(what: str, client: object, kind: type) -> ConfigurationError:
     )
 
 
+MAX_BATCH_SIZE = 300
+"""Default of `max_batch_size`, as of the client."""
 NEVER = every(events=sys.maxsize)
 """Saves only on request."""
 POSITIONS = (str, int, datetime)
@@ -140,6 +172,15 @@ class Options:
                 "store: pass a callable, such as functools.partial("
                 "EventHubConsumerClient.from_connection_string, ...)"
             )
+
+    def check_batch_client(self) -> None:
+        """Refuse an option that has no effect on a client of Arrow batches."""
+        for name, default in (("max_batch_size", MAX_BATCH_SIZE), ("owner_level", None)):
+            if getattr(self, name) != default:
+                raise ConfigurationError(
+                    f"{name} has no effect on a BatchConsumerClient, which has settings of its "
+                    "own: pass max_rows or owner_level to that"
+                )
 
     def start_of(self, partition_id: str) -> Any:
         """Return the start position set for a partition, by mapping or value, or None."""

@@ -2,7 +2,26 @@
 
 from typing import Any, Protocol
 
+from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.sdk.consumer import LinkAttempt
+
+
+class BatchClient:
+    """Client that delivers Arrow batches, with the methods of `EventHubConsumerClient`.
+
+    An `EventProcessor` uses it as that client. Its `receive_batch` passes sequences of `EventData`
+    to the handler, whose attribute `arrow` is what `process_batch` is called with, and contexts
+    whose attribute `source` is a `Source`.
+
+    Attributes:
+        scope: the hub and the consumer group.
+        expires_after: seconds after which an ownership that was not renewed counts as expired.
+        store: its checkpoint store.
+    """
+
+    scope: Scope
+    expires_after: float
+    store: Any
 
 
 class Source(Protocol):

@@ -2,7 +2,7 @@
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple, Self
@@ -115,13 +115,36 @@ STOP_CHECK = 0.1
 """Seconds between two checks of a waiting thread whether its stream is still read."""
 
 
+@dataclass(frozen=True, slots=True)
+class Portion:
+    """What one call of `Stream.next` returns at most; the public path returns what the client does.
+
+    Attributes:
+        size: bytes of bodies after which no more events are read.
+        rows: number of events; None: `ReadSettings.rows_per_batch`.
+        fields: fields of `Columns` that are filled; None: all.
+    """
+
+    size: int = 16 * 2**20
+    rows: int | None = None
+    fields: Collection[str] | None = None
+
+
+WHOLE = Portion()
+
+
 class Stream(ABC):
     """Events of one partition from a position on, in columns, until it is closed.
 
     Unless `ReadSettings.owner_level` is set, retries and speculative tasks may read the same events
     concurrently, and no other reader is disconnected. After a reconnect it may repeat events; the
     caller drops them by sequence number.
+
+    Attributes:
+        portion: may be replaced between two calls of `next`.
     """
+
+    portion: Portion = WHOLE
 
     @property
     def reached(self) -> int:

@@ -63,14 +63,20 @@ SCHEMA = pa.schema([(name, ARROW[kind][0]) for name, kind in column_types().item
 """Equal to the schema that Spark 4 derives from the source's columns; it compares exactly."""
 
 
-def record_batch(partition_id: str, columns: Columns) -> pa.RecordBatch:
-    """Return an Arrow batch with one row per event of a partition."""
+def schema_of(names: Iterable[str]) -> pa.Schema:
+    """Return the schema of some of the columns."""
+    return pa.schema([SCHEMA.field(name) for name in names])
+
+
+def record_batch(partition_id: str, columns: Columns, schema: pa.Schema = SCHEMA) -> pa.RecordBatch:
+    """Return an Arrow batch with one row per event of a partition, and the columns of a schema."""
     arrays = {
         declared.name: ARROW[declared.type][1](getattr(columns, field))
         for field, declared in COLUMNS.items()
+        if declared.name in schema.names
     }
     arrays[PARTITION] = pa.repeat(pa.scalar(partition_id, pa.string()), len(columns))
-    return pa.RecordBatch.from_arrays([arrays[name] for name in SCHEMA.names], schema=SCHEMA)
+    return pa.RecordBatch.from_arrays([arrays[name] for name in schema.names], schema=schema)
 
 
 def read_range(

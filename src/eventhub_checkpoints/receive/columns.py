@@ -7,7 +7,7 @@ client and Kafka each offer their events as `Events`, so a declaration covers al
 # ruff: noqa: RUF009  (the calls in the class declare fields; they return no shared default)
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple, Protocol, Self
@@ -133,9 +133,10 @@ class Columns:
     systems: TextMaps = column("systemProperties", "map<string,string>", attrgetter("systems"))
 
     @classmethod
-    def of(cls, events: Events) -> Self:
-        """Return the events as columns."""
-        return cls(**{name: declared.read(events) for name, declared in COLUMNS.items()})
+    def of(cls, events: Events, fields: Collection[str] | None = None) -> Self:
+        """Return the events as columns; None: all of them, else others than these stay empty."""
+        names = COLUMNS if fields is None else {*NEEDED, *fields}
+        return cls(**{name: COLUMNS[name].read(events) for name in names})
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -167,6 +168,9 @@ COLUMNS: Mapping[str, Column] = {
     declared.name: declared.metadata["column"] for declared in fields(Columns)
 }
 """Declarations by field of `Columns`."""
+
+NEEDED = ("bodies", "offsets", "numbers")
+"""Fields that are always filled: by them, events are counted, and bounded in size."""
 
 PARTITION = "partition"
 """Column that holds the partition id, the same in all rows of a batch."""

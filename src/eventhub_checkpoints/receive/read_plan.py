@@ -51,6 +51,24 @@ def retained(
     return OffsetRange(properties.partition_id, start, end)
 
 
+def retained_start(
+    address: Address, settings: ReadSettings, properties: PartitionProperties, start: int
+) -> int:
+    """Return the start of a read without an end, adjusted to what the partition retains.
+
+    Raises:
+        DataLossError: the hub does not have it, and data loss is an error.
+    """
+    first = properties.first_sequence_number
+    if start < first:
+        report(expired(address, start, properties), settings)
+    elif start > properties.next_sequence_number:
+        report(ahead_of_end(address, start, properties), settings)
+    else:
+        return start
+    return first
+
+
 def report(loss: DataLossError, settings: ReadSettings) -> None:
     """Raise data loss, or log it and continue, as the settings say."""
     if settings.fail_on_data_loss:

@@ -1,15 +1,22 @@
-"""Reading of one range, with detection of missing events."""
+"""Reading of one range, or of a partition without an end, with detection of missing events."""
 
+import math
 import time
 from collections.abc import Generator, Iterator, Sequence
 
 from eventhub_checkpoints._shared.client import OWN_GROUP
 from eventhub_checkpoints.errors import HubUnavailableError, InvalidCheckpointError
-from eventhub_checkpoints.receive.address import Address, OpenStream, PartitionProperties
+from eventhub_checkpoints.receive.address import (
+    WHOLE,
+    Address,
+    OpenStream,
+    PartitionProperties,
+)
 from eventhub_checkpoints.receive.columns import Columns
 from eventhub_checkpoints.receive.hub import partition_properties
 from eventhub_checkpoints.receive.ranges import OffsetRange, ReadSettings, runs
 from eventhub_checkpoints.receive.read_plan import ahead_of_end, expired, report
+from eventhub_checkpoints.records import MOST_INT64
 
 GAP_CHECK_EVERY = 1.0
 """Seconds between two checks of gaps: a compacted hub has thousands."""
@@ -21,6 +28,10 @@ class RangeReader:
     Rule 1: an event below `next` was seen before (a reconnect repeats events) and is dropped.
     Rule 2: a jump over `next` is a gap. It is compaction unless the hub's first event lies
     after the start of the gap: then the events had expired before they could be read.
+
+    Attributes:
+        portion: of its streams; may be replaced between two parts.
+        tick: seconds without an event after which a part without rows is yielded, likewise.
     """
 
     def __init__(
@@ -35,6 +46,8 @@ class RangeReader:
         self.settings = settings
         self.next = offsets.from_sequence_number
         self.until = offsets.until_sequence_number
+        self.portion = WHOLE
+        self.tick = math.inf
         self._open_stream = open_stream or address.open_stream
         self._delivered = False
         self._trouble = ""
@@ -73,12 +86,17 @@ class RangeReader:
         with self._open_stream(self.partition_id, self.next, self.until, self.settings) as stream:
             begin, moved = self.next, time.monotonic()
             while not self.is_done:
-                columns = stream.next(patience)
+                stream.portion = self.portion
+                columns = stream.next(min(patience, self.tick))
                 if not columns and stream.is_away:
                     moved = time.monotonic()  # the stream gives up itself
+                    yield Columns()
                     continue
                 if self.next > begin:
                     begin, moved = self.next, time.monotonic()
+                if not columns and self._may_wait(time.monotonic() - moved):
+                    yield Columns()
+                    continue
                 # A client that cannot decode an event reopens its receiver again and again, and
                 # repeats the events before it each time.
                 is_late = time.monotonic() > moved + patience
@@ -94,6 +112,10 @@ class RangeReader:
                     # By rule 2, no event has these sequence numbers.
                     self._gap = self.next if self._gap is None else self._gap
                     self.next = min(stream.reached, self.until)
+
+    def _may_wait(self, silent_for: float) -> bool:
+        """Return whether no events for so long (s) need no explanation."""
+        return False
 
     def _within(self, columns: Columns) -> Columns:
         self._delivered = True
@@ -177,3 +199,35 @@ class RangeReader:
     def _properties(self) -> PartitionProperties:
         ids, timeout = [self.partition_id], self.settings.operation_timeout
         return partition_properties(self.address, ids, timeout=timeout)[self.partition_id]
+
+
+class TailReader(RangeReader):
+    """Reader of a partition from a sequence number on, without an end.
+
+    Its parts never end; one without rows is yielded after each `tick`.
+    """
+
+    def __init__(
+        self, address: Address, partition_id: str, start: int, settings: ReadSettings
+    ) -> None:
+        super().__init__(address, OffsetRange(partition_id, start, MOST_INT64), settings)
+        self._asked_at = time.monotonic()
+
+    def _may_wait(self, silent_for: float) -> bool:
+        patience = self.settings.receiver_timeout
+        if silent_for < patience or time.monotonic() < self._asked_at + patience:
+            return True
+        self._asked_at = time.monotonic()
+        return self._properties().next_sequence_number == self.next
+
+    def _explain_silence(self, believed: bool) -> None:
+        properties = self._properties()
+        first, following = properties.first_sequence_number, properties.next_sequence_number
+        if self.next < first:
+            report(expired(self.address, self.next, properties), self.settings)
+            self.next = first
+        elif self.next > following:
+            report(ahead_of_end(self.address, self.next, properties), self.settings)
+            self.next = first
+        elif believed and self.next < following:
+            raise self._unexplained(following - 1)

@@ -15,6 +15,7 @@ from eventhub_checkpoints._shared.deadline import (
 from eventhub_checkpoints._shared.workers import workers
 
 Lock = asyncio.Lock
+Condition = asyncio.Condition
 sleep = asyncio.sleep
 in_thread = asyncio.to_thread
 
@@ -187,3 +188,16 @@ async def holding(lock: Lock, seconds: float) -> AsyncIterator[None]:
         yield
     finally:
         lock.release()
+
+
+async def holds_within(changed: Condition, predicate: Callable[[], object], seconds: float) -> bool:
+    """Wait until a predicate holds, at most `seconds`; return whether it does.
+
+    The caller holds the condition.
+    """
+    try:
+        async with asyncio.timeout(max(seconds, 0)):
+            await changed.wait_for(predicate)
+    except TimeoutError:
+        pass
+    return bool(predicate())

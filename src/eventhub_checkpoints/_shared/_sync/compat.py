@@ -19,6 +19,7 @@ from eventhub_checkpoints._shared.deadline import (
 from eventhub_checkpoints._shared.workers import workers
 
 Lock = threading.Lock
+Condition = threading.Condition
 sleep = time.sleep
 
 Item = TypeVar("Item")
@@ -163,3 +164,11 @@ def holding(lock: threading.Lock, seconds: float) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+def holds_within(changed: Condition, predicate: Callable[[], object], seconds: float) -> bool:
+    """Wait until a predicate holds, at most `seconds`; return whether it does.
+
+    The caller holds the condition.
+    """
+    return bool(changed.wait_for(predicate, seconds))

@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from azure.eventhub import CheckpointStore
 
+from eventhub_checkpoints._shared.client import is_stolen
 from eventhub_checkpoints._shared.texts import partitions
 from eventhub_checkpoints.base import BaseCheckpointStore
 from eventhub_checkpoints.errors import CheckpointStoreError, HubUnavailableError
@@ -17,7 +18,7 @@ from eventhub_checkpoints.operations.groups import (
     release,
     similar_groups,
 )
-from eventhub_checkpoints.operations.peek import is_held, through_some_group
+from eventhub_checkpoints.operations.peek import through_some_group
 from eventhub_checkpoints.operations.positions import read_positions
 from eventhub_checkpoints.receive.address import Address, PartitionProperties
 from eventhub_checkpoints.receive.amqp.address import HubAddress
@@ -132,7 +133,7 @@ class Examiner:
                 is_admitted = stream.next(self.timeout) is not None
             except HubUnavailableError as error:
                 # Only where there is a group can its consumers have an owner level.
-                is_admitted = is_held(error)
+                is_admitted = is_stolen(error)
         if not is_admitted:
             self.unchecked.append(f"whether {group} exists: the hub admitted no reader")
 

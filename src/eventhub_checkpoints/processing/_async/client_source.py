@@ -7,6 +7,7 @@ from azure.eventhub.aio import PartitionContext
 
 from eventhub_checkpoints._shared._async.compat import caller, is_over
 from eventhub_checkpoints.processing._async.receive_loop import ONE_THREAD
+from eventhub_checkpoints.processing.source import Source
 from eventhub_checkpoints.sdk.consumer import (
     LinkAttempt,
     client_of,
@@ -65,3 +66,14 @@ class ClientSource:
 
     def handler(self) -> str | None:
         return running_handler(self._context, in_threads=ONE_THREAD)
+
+
+def source_of(context: PartitionContext, *, opens: bool = False) -> Source:
+    """Return the source of a context: its own, or that of an official client.
+
+    Args:
+        context: the client's context of the partition.
+        opens: see `ClientSource`.
+    """
+    own: Source | None = getattr(context, "source", None)
+    return ClientSource(context, opens=opens) if own is None else own

@@ -9,7 +9,7 @@ import logging
 import math
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, overload
@@ -31,7 +31,7 @@ from eventhub_checkpoints.errors import ConfigurationError, InvalidRecordError, 
 from eventhub_checkpoints.processing._async.receive_loop import HandlerTask
 from eventhub_checkpoints.processing._async.session import LOOKING, PartitionSession
 from eventhub_checkpoints.processing._async.tracked_event import TrackedBatchEvent, TrackedEvent
-from eventhub_checkpoints.processing.options import Options, require_handler
+from eventhub_checkpoints.processing.options import Options, require_client_of, require_handler
 from eventhub_checkpoints.processing.stall import Snapshot
 from eventhub_checkpoints.processing.watermark import Position, Row
 from eventhub_checkpoints.records import checked_offset, checked_sequence_number
@@ -72,6 +72,9 @@ class PartitionProcessor:
         """
         raise NotImplementedError(f"{type(self).__name__} has no process_events")
 
+    # A class has one of the two: this one, if its client is a `BatchConsumerClient`.
+    # async def process_batch(self, batch: pyarrow.RecordBatch) -> None
+
     async def process_error(self, error: Exception) -> None:
         """Handle an exception of another method, or an error of the client for this partition.
 
@@ -95,7 +98,7 @@ def position_of(event: EventData) -> Position:
     return Position(checked_sequence_number(event.sequence_number), event.offset or "")
 
 
-def rows_of(events: list[EventData]) -> list[Row]:
+def rows_of(events: Sequence[EventData]) -> list[Row]:
     """Split a batch into rows of ascending sequence numbers.
 
     There is more than one row if numbers decrease, which happens after a link was reopened.
@@ -115,7 +118,7 @@ def rows_of(events: list[EventData]) -> list[Row]:
     return [Row(*row) for row in rows]
 
 
-def named_in_log(events: list[EventData]) -> str:
+def named_in_log(events: Sequence[EventData]) -> str:
     """Return which events a call of `process_events` was made with."""
     if not events:
         return "no event"
@@ -150,8 +153,9 @@ class CheckpointManager:
     ) -> bool:
         """Finish every event up to this one, and save the position now.
 
-        Pass an event, or an offset and a sequence number. An event that was passed to `track` and
-        is not done still holds the position back.
+        Pass an event, an offset and a sequence number, or the batch that the running call of
+        `process_batch` was passed. An event that was passed to `track` and is not done still holds
+        the position back.
 
         Returns:
             Whether the position is stored. If not, either the error was passed to `on_error` and
@@ -166,8 +170,12 @@ class CheckpointManager:
         if event is None or isinstance(event, str):
             number = checked_sequence_number(sequence_number)
             return await self._save(Position(number, checked_offset(event or offset, number)))
+        passed = self._session.passed
+        if event is getattr(passed, "arrow", None):
+            return await self._save(position_of(passed[-1]))
         if not hasattr(event, "sequence_number"):
-            raise InvalidRecordError("event", type(event), "an event, or an offset as a string")
+            expected = "an event, the batch that was passed, or an offset as a string"
+            raise InvalidRecordError("event", type(event), expected)
         return await self._save(position_of(event))
 
     async def _save(self, position: Position) -> bool:
@@ -218,6 +226,7 @@ class ProcessorRun:
         fail: called with an error that must stop the whole processor.
         is_stopping: whether the processor is stopping, so that no more events are processed.
         stopped: partitions whose processing has stopped, and the reason.
+        delivers_batches: whether the client delivers Arrow batches, as `PartitionBatch`.
         said: sentences that were logged, each once.
     """
 
@@ -226,6 +235,7 @@ class ProcessorRun:
     report: Callable[[str | None, Exception], None]
     fail: Callable[[BaseException], None]
     is_stopping: bool = False
+    delivers_batches: bool = False
     stopped: dict[str, PoisonError] = field(default_factory=dict)
     said: set[str] = field(default_factory=set)
 
@@ -255,6 +265,7 @@ class PartitionHandler:
         self._run = run
         self._processor: Any = None
         self._process_events: Any = None
+        self._name = ""
         self._task = HandlerTask()
         self._opening = Lock()
         self._is_open = self._is_over = False
@@ -305,14 +316,17 @@ class PartitionHandler:
         checkpoints = CheckpointManager(self.session, self._run.options)
         processor = await called(self._run.make, self.context, checkpoints)
         require_handler(processor)
+        require_client_of(processor, delivers_batches=self._run.delivers_batches)
         check_handlers(processor)
         self._processor = processor
-        name = f"process_events of {type(processor).__qualname__}"
-        self._process_events = reports_blocking(name, processor.process_events, self._run.warn_once)
+        self._name = "process_batch" if self._run.delivers_batches else "process_events"
+        name = f"{self._name} of {type(processor).__qualname__}"
+        handler = getattr(processor, self._name)
+        self._process_events = reports_blocking(name, handler, self._run.warn_once)
         if hasattr(processor, "initialize"):
             await called(processor.initialize)
 
-    async def receive(self, events: list[EventData]) -> None:
+    async def receive(self, events: Sequence[EventData]) -> None:
         """Process what the client delivers; an empty list means that none arrived for a while.
 
         Raises:
@@ -359,9 +373,9 @@ class PartitionHandler:
             is_ending=snapshot.is_ending or is_ending,
         )
 
-    async def _dispatch(self, events: list[EventData]) -> None:
+    async def _dispatch(self, events: Sequence[EventData]) -> None:
         if not events:
-            await self._try_alone([], 1)
+            await self._try_alone(events, 1)
         elif await self._has_room():
             self.session.begin(events, rows_of(events))
             tracing.received(self.session.key, len(events))
@@ -378,7 +392,7 @@ class PartitionHandler:
             raise session.stuck_error()
         return not self._is_ending
 
-    async def _process(self, events: list[EventData]) -> None:
+    async def _process(self, events: Sequence[EventData]) -> None:
         """Process a batch, so that no event is passed to the handler more than `attempts` times.
 
         A batch that fails does not tell which of its events cannot be processed. So only the first
@@ -397,20 +411,20 @@ class PartitionHandler:
             attempt += 1
             if await self._pauses(attempt):
                 return
-        for event in events:
+        for at, event in enumerate(events):
             position = position_of(event)
             # The handler may have finished some of them before it raised.
             if self.session.has_passed(position):
                 continue
             if self._is_ending:
                 return
-            failure = await self._try_alone([event], attempt)
+            failure = await self._try_alone(events[at : at + 1], attempt)
             if failure is not None and not await self._passes_over(event, failure):
                 return
             if self._run.options.policy is not None:
                 self.session.finish(position)
 
-    async def _try_alone(self, events: list[EventData], attempt: int) -> BaseException | None:
+    async def _try_alone(self, events: Sequence[EventData], attempt: int) -> BaseException | None:
         """Call `process_events` until it succeeds; return the last error if all attempts fail.
 
         Args:
@@ -431,23 +445,27 @@ class PartitionHandler:
         seconds = backoff(attempt - 2, random.random())
         return await self.session.until(lambda: self._is_ending, seconds)
 
-    async def _call(self, events: list[EventData]) -> BaseException | None:
+    async def _call(self, events: Sequence[EventData]) -> BaseException | None:
         """Call `process_events` once; return its error."""
         with tracing.process_batch(self.session.key, events) as operation:
-            error = await self._try(self._process_events, events)
+            self.session.passed = events
+            error = await self._try(self._process_events, getattr(events, "arrow", events))
+            self.session.passed = ()
             if error is not None:
                 operation.fail(error)
         if operation.context is not None:
             self.session.trace = operation.context
         return error
 
-    async def _failed(self, events: list[EventData], error: BaseException, attempt: int) -> None:
+    async def _failed(
+        self, events: Sequence[EventData], error: BaseException, attempt: int
+    ) -> None:
         """Log that an attempt has failed, and call `process_error`."""
         attempts = self._run.options.attempts
         what = named_in_log(events)
         then = "; from now on each of them is passed alone" if len(events) > 1 else ""
-        message = "partition %s: process_events raised for %s, attempt %d of %d%s"
-        values = self._partition_id, what, attempt, attempts, then
+        message = "partition %s: %s raised for %s, attempt %d of %d%s"
+        values = self._partition_id, self._name, what, attempt, attempts, then
         log.warning(message, *values, exc_info=error)
         await self._process_error(error)
 

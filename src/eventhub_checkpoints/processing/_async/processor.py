@@ -40,14 +40,17 @@ from eventhub_checkpoints.processing._async.watchdog import (
     store_that_reopens,
 )
 from eventhub_checkpoints.processing.options import (
+    MAX_BATCH_SIZE,
     Options,
     not_a_client,
     other_store,
+    require_client_of,
     require_factory,
     require_hub,
     require_start,
 )
 from eventhub_checkpoints.processing.policy import DEFAULT_POLICY, Policy
+from eventhub_checkpoints.processing.source import BatchClient
 from eventhub_checkpoints.processing.statistics import PartitionStats
 from eventhub_checkpoints.sdk.consumer import UNKNOWN, expiry_of, scope_of, store_of
 
@@ -149,7 +152,7 @@ class EventProcessor(
         from_saved: bool = True,
         save: bool = True,
         policy: Policy | None = DEFAULT_POLICY,
-        max_batch_size: int = 300,
+        max_batch_size: int = MAX_BATCH_SIZE,
         max_wait_time: float | None = None,
         owner_level: int | None = None,
         prefetch: int = CLIENT_PREFETCH,
@@ -201,7 +204,8 @@ class EventProcessor(
             handover=handover,
         )
         self._client_source: Any = client
-        self._is_ready = isinstance(client, EventHubConsumerClient)
+        self._processor = processor
+        self._is_ready = isinstance(client, EventHubConsumerClient | BatchClient)
         self._is_compared = True
         if self._is_ready:
             self._options.check_ready_client()
@@ -246,10 +250,15 @@ class EventProcessor(
         client: Any = self._client_source
         if not self._is_ready:
             client = await called(partial(client, checkpoint_store=callbacks.client_store))
-            if not isinstance(client, EventHubConsumerClient):
+            if not isinstance(client, EventHubConsumerClient | BatchClient):
                 raise not_a_client("client returned one", client, EventHubConsumerClient)
             if isinstance(callbacks.client_store, HandoverStore):
                 callbacks.client_store.expires_after = expiry_of(client)
+        delivers_batches = callbacks.run.delivers_batches = isinstance(client, BatchClient)
+        if isinstance(self._processor, type):
+            require_client_of(self._processor, delivers_batches=delivers_batches)
+        if delivers_batches:
+            self._options.check_batch_client()
         callbacks.client, callbacks.is_ready = client, self._is_ready
         callbacks.is_compared = self._is_compared
         try:

@@ -5,14 +5,14 @@ import logging
 import math
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from azure.eventhub.aio import EventHubConsumerClient
 
 from eventhub_checkpoints._shared._async.client_check import called
-from eventhub_checkpoints._shared.signals import STOP_SIGNALS
+from eventhub_checkpoints._shared._async.stop_signals import on_stop_signals
 from eventhub_checkpoints.sdk.stack import awaits, is_between_rounds
 
 log = logging.getLogger("eventhub_checkpoints")
@@ -242,17 +242,6 @@ class ReceiveLoop:
         self._task = None
         self._is_begun = False
 
-    @contextmanager
-    def signals(self) -> Iterator[None]:
+    def signals(self) -> AbstractContextManager[object]:
         """Treat SIGTERM and SIGINT as stop requests, if this thread may handle signals."""
-        loop, taken = asyncio.get_running_loop(), []
-        for number in STOP_SIGNALS:
-            # Only the main thread's event loop can handle signals, and none on Windows.
-            with suppress(NotImplementedError, RuntimeError, ValueError):
-                loop.add_signal_handler(number, self.signal_end)
-                taken.append(number)
-        try:
-            yield
-        finally:
-            for number in taken:
-                loop.remove_signal_handler(number)
+        return on_stop_signals(self.signal_end)

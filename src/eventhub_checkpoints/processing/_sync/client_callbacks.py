@@ -7,7 +7,7 @@ import random
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -27,7 +27,7 @@ from eventhub_checkpoints.errors import (
     InvalidCheckpointError,
 )
 from eventhub_checkpoints.processing._sync.checkpoint_writer import CheckpointWriter
-from eventhub_checkpoints.processing._sync.client_source import ClientSource
+from eventhub_checkpoints.processing._sync.client_source import source_of
 from eventhub_checkpoints.processing._sync.dispatcher import PartitionHandler, ProcessorRun
 from eventhub_checkpoints.processing._sync.handover import HandoverStore, is_handing_over
 from eventhub_checkpoints.processing._sync.position_validator import AT_START, PositionValidator
@@ -220,7 +220,7 @@ class ClientCallbacks:
         handler.session.is_announced = True
         self._unbalanced = None
         self.watchdog.start()
-        handler.session.source = ClientSource(context, opens=True)
+        handler.session.source = source_of(context, opens=True)
         handler.open()
 
     def _has_other_store(self, context: PartitionContext) -> bool:
@@ -271,7 +271,7 @@ class ClientCallbacks:
                     )
                     self.fail(error)
                     raise error
-                session = self.sessions.begin(names_of(context), ClientSource(context))
+                session = self.sessions.begin(names_of(context), source_of(context))
                 if partition_id in self.choice.refused:
                     # The earlier session was of a deleted hub, whose numbers are unrelated.
                     session.before = None
@@ -422,7 +422,7 @@ class ClientCallbacks:
         elif partition.session is not None:
             store_that_reopens(self._store_below).reopen(*partition.session.key)
 
-    def on_events(self, context: PartitionContext, events: list[EventData]) -> None:
+    def on_events(self, context: PartitionContext, events: Sequence[EventData]) -> None:
         """Process delivered events, or an empty batch after `max_wait_time`."""
         if events and not self._has_received:
             self._has_received, self._silent_since = True, None

@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from eventhub_checkpoints._shared._sync.client_check import called
-from eventhub_checkpoints._shared.signals import on_stop_signals
+from eventhub_checkpoints._shared._sync.stop_signals import on_stop_signals
 from eventhub_checkpoints.sdk.consumer import open_links
 from eventhub_checkpoints.sdk.stack import calling_loop
 

@@ -75,6 +75,7 @@ class PartitionSession(SessionProgress[Watermark]):
         context: the client's context of the partition, by which its handlers find the session of a
             `Checkpointer`; None: it belongs to a processor.
         batch: events that the handler of a processor is called with; empty when it has returned.
+        passed: events that the running call of the handler was passed: the batch, or one of it.
         begun: events that are finished one by one, and neither done nor failed, by the id of the
             client's object.
         has_failures: whether any event has failed.
@@ -88,8 +89,8 @@ class PartitionSession(SessionProgress[Watermark]):
 
     __slots__ = (
         *("_draining", "_indexes", "_max_unsaved", "batch", "began_at", "begun", "closer"),
-        *("context", "ended_at", "ends_by", "has_failures", "is_announced", "key", "scope"),
-        *("source", "writer"),
+        *("context", "ended_at", "ends_by", "has_failures", "is_announced", "key", "passed"),
+        *("scope", "source", "writer"),
     )
 
     def __init__(
@@ -110,6 +111,7 @@ class PartitionSession(SessionProgress[Watermark]):
         self.began_at = time.monotonic()
         self.begun: dict[int, InFlightEvent] = {}
         self.batch: Sequence[Any] = ()
+        self.passed: Sequence[Any] = ()
         self._indexes: dict[int, int] = {}
         self.source = source
         self.closer: object = None

@@ -348,6 +348,7 @@ class HubStream(Stream):
 
     def next(self, timeout: float) -> Columns | None:
         with explained(self._address, self._partition_id):
+            self._stream.portion = self.portion
             try:
                 columns = self._stream.next(timeout)
             except FastPathError as error:
@@ -355,6 +356,7 @@ class HubStream(Stream):
                     raise
                 self._stream.close()
                 self._stream = self._fall_back(error)
+                self._stream.portion = self.portion
                 columns = self._stream.next(timeout)
             except EventHubError as error:
                 wait = self._outage.pause(error)

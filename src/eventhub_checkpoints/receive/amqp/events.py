@@ -2,7 +2,7 @@
 
 import queue
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -57,9 +57,9 @@ class ClientEvents(Events):
         return [annotations.get(annotation) for annotations in self._annotations]
 
 
-def columns_of(events: Sequence[EventData]) -> Columns:
-    """Return the events as columns, one row each, in order."""
-    return Columns.of(ClientEvents(events))
+def columns_of(events: Sequence[EventData], fields: Collection[str] | None = None) -> Columns:
+    """Return the events as columns, one row each, in order; see `Columns.of`."""
+    return Columns.of(ClientEvents(events), fields)
 
 
 def body_bytes(message: AmqpAnnotatedMessage) -> bytes:
@@ -134,7 +134,7 @@ class EventStream(Stream):
 
     def next(self, timeout: float) -> Columns | None:
         events = self.next_events(timeout)
-        return None if events is None else columns_of(events)
+        return None if events is None else columns_of(events, self.portion.fields)
 
     def next_events(self, timeout: float) -> Sequence[EventData] | None:
         """Return what `next` returns, as events of the client."""

@@ -4,7 +4,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import Future, wait
 from typing import Any, Generic, TypeVar
 
@@ -309,9 +309,9 @@ class LinkFrames:
         while 0 < deliveries.rows < rows and deliveries.size < size and self.link.has_more:
             self._step()
 
-    def take(self, most: int | None = None) -> Columns:
-        """Return the received rows, at most `most`, and remove them."""
-        columns = self.deliveries.take(most)
+    def take(self, most: int | None = None, fields: Collection[str] | None = None) -> Columns:
+        """Return the received rows, at most `most`, and remove them; see `Columns.of`."""
+        columns = self.deliveries.take(most, fields)
         self._credit.taken(columns)
         return columns
 
@@ -375,15 +375,11 @@ class LinkFrames:
         self.link.send(b"".join(encode_frame(frame, channel) for frame in frames))
 
 
-BYTES_AT_ONCE = 16 * 2**20
-"""Approximate limit, in bytes of bodies, of the events returned at once."""
-
-
 class FastStream(Stream):
     """Events of one partition, read on demand.
 
     No thread receives ahead: what the reader does not take waits in the sockets, and memory is
-    bounded by one return of `rows_per_batch` rows or `BYTES_AT_ONCE`. Token renewal and heartbeats
+    bounded by one return, of about the size of its `portion`. Token renewal and heartbeats
     happen in `next`. A reader that pauses for longer than the service waits (minutes) loses its
     connection, and its next call reconnects where it left off, as after any other break.
 
@@ -457,13 +453,14 @@ class FastStream(Stream):
         frames = self._frames or self._opened(deadline)
         if frames is None:
             return None
-        most = self._settings.rows_per_batch
+        portion = self.portion
+        most = portion.rows or self._settings.rows_per_batch
         try:
             if frames.deliveries.rows < most:
-                frames.receive(most, BYTES_AT_ONCE)
+                frames.receive(most, portion.size)
         except Exception as error:
             return self._broken(frames, error)
-        columns = frames.take(most)
+        columns = frames.take(most, portion.fields)
         if columns:
             self._silence.end(time.monotonic())
         else:
@@ -491,7 +488,7 @@ class FastStream(Stream):
     def _broken(self, frames: LinkFrames, error: Exception) -> Columns:
         """Return the events received before the error; the next attempt begins after them."""
         self._frames = None
-        columns = frames.take()
+        columns = frames.take(None, self.portion.fields)
         has_delivered = frames.deliveries.deliveries > 0
         if has_delivered:
             self._outage.end()

@@ -118,11 +118,24 @@ class Positions:
         """Record the last row of a batch, which is from one partition."""
         last = batch.slice(batch.num_rows - 1).select(["partition", "sequenceNumber", "offset"])
         (row,) = last.to_pylist()
-        position = CheckpointPosition(row["sequenceNumber"], row["offset"])
-        known = self.handed_out.get(row["partition"])
+        self.reach(row["partition"], CheckpointPosition(row["sequenceNumber"], row["offset"]))
+
+    def reach(self, partition_id: str, position: CheckpointPosition) -> None:
+        """Record the position of the last row that was handed out of a partition."""
+        known = self.handed_out.get(partition_id)
         # Of two threads that take batches of a partition, the later one may record its own first.
         if known is None or known.sequence_number < position.sequence_number:
-            self.handed_out[row["partition"]] = position
+            self.handed_out[partition_id] = position
+
+    def is_settled(self, partition_id: str) -> bool:
+        """Return whether everything that was handed out of a partition is saved."""
+        return self.handed_out.get(partition_id) == self.settled.get(partition_id)
+
+    def forget(self, partition_id: str) -> CheckpointPosition | None:
+        """Forget a partition; return the position that was not saved, if any."""
+        reached = self.handed_out.pop(partition_id, None)
+        saved = self.settled.pop(partition_id, None)
+        return None if reached == saved else reached
 
     def unsettled(self) -> dict[str, CheckpointPosition]:
         """Return the positions that are not saved yet, by partition id."""

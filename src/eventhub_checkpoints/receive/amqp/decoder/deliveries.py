@@ -18,6 +18,8 @@ from eventhub_checkpoints.receive.amqp.decoder.learning import LearnedTemplates
 from eventhub_checkpoints.receive.amqp.decoder.rows import PendingRows
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from eventhub_checkpoints.amqp.performatives import Frame
     from eventhub_checkpoints.receive.amqp.decoder.rows import Buffer, Match, Matcher
     from eventhub_checkpoints.receive.columns import Columns
@@ -104,9 +106,9 @@ class Deliveries:
             self._error = error
             raise
 
-    def take(self, most: int | None = None) -> Columns:
-        """Return the oldest pending rows, at most `most`, and remove them."""
-        columns = self._pending.take(self.rows if most is None else most)
+    def take(self, most: int | None = None, fields: Collection[str] | None = None) -> Columns:
+        """Return the oldest pending rows, at most `most`, and remove them; see `Columns.of`."""
+        columns = self._pending.take(self.rows if most is None else most, fields)
         self.size -= columns.size
         self._templates.taken(len(columns))
         return columns

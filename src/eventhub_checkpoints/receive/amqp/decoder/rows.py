@@ -19,7 +19,7 @@ from eventhub_checkpoints.receive.amqp.decoder.templates import NULL
 from eventhub_checkpoints.receive.columns import Columns, Events, Text, TextMaps, as_text, as_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from eventhub_checkpoints.receive.amqp.decoder.events import Event, Pairs, Tail
     from eventhub_checkpoints.receive.amqp.decoder.templates import FrameTemplate, Groups, Slot
@@ -364,13 +364,13 @@ class PendingRows:
         self.generic.events += events
         self.order += [self.generic] * len(events)
 
-    def take(self, rows: int) -> Columns:
-        """Remove the first rows and return them as columns."""
+    def take(self, rows: int, fields: Collection[str] | None) -> Columns:
+        """Remove the first rows and return them as columns; see `Columns.of`."""
         order, self.order = self.order[:rows], self.order[rows:]
         parts = {buffer: buffer.cut(count) for buffer, count in Counter(order).items()}
         if len(parts) > 1:
-            return Columns.of(InterleavedRows(parts, order))
-        return Columns.of(*parts.values()) if parts else Columns()
+            return Columns.of(InterleavedRows(parts, order), fields)
+        return Columns.of(next(iter(parts.values())), fields) if parts else Columns()
 
     def last_delivery_id(self) -> int:
         """Return the delivery id of the last row, which was matched."""

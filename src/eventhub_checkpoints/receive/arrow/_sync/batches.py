@@ -31,6 +31,27 @@ from eventhub_checkpoints.stores._sync.abilities import ListsScopes
 log = logging.getLogger(__name__)
 
 
+def committed(store: Any, scope: Scope, positions: plan.Positions) -> dict[str, int]:
+    """Save what was handed out and is not saved yet; return and raise as `Batches.commit`."""
+    saved: dict[str, int] = {}
+    refused: StaleCheckpointError | None = None
+    for partition, position in positions.unsettled().items():
+        before = plan.stale_count(store)
+        # As the SDK builds it; the offset is None where the transport has none.
+        row = {**scope.as_dict(), "partition_id": partition, **position._asdict()}
+        try:
+            store.update_checkpoint(row)
+        except StaleCheckpointError as error:
+            refused = error
+        else:
+            if plan.stale_count(store) == before:
+                saved[partition] = position.sequence_number
+        positions.settled[partition] = position
+    if refused:
+        raise refused
+    return saved
+
+
 @with_checked_arguments
 def read_batches(
     hub: str | Address,
@@ -149,24 +170,7 @@ class Batches(ArrowExport, IterationGuard, ClosingContext):
         """
         if self._store is None:
             raise ConfigurationError(plan.NO_STORE)
-        scope = self._request.scope
-        saved: dict[str, int] = {}
-        refused: StaleCheckpointError | None = None
-        for partition, position in self._positions.unsettled().items():
-            before = plan.stale_count(self._store)
-            # As the SDK builds it; the offset is None where the transport has none.
-            row = {**scope.as_dict(), "partition_id": partition, **position._asdict()}
-            try:
-                self._store.update_checkpoint(row)
-            except StaleCheckpointError as error:
-                refused = error
-            else:
-                if plan.stale_count(self._store) == before:
-                    saved[partition] = position.sequence_number
-            self._positions.settled[partition] = position
-        if refused:
-            raise refused
-        return saved
+        return committed(self._store, self._request.scope, self._positions)
 
     def to_table(self) -> pa.Table:
         """Return all remaining batches as one table in memory.

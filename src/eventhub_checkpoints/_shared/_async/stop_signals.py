@@ -1,0 +1,23 @@
+"""SIGTERM and Ctrl-C as a request to stop an event loop's program."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+
+from eventhub_checkpoints._shared.signals import STOP_SIGNALS
+
+
+@contextmanager
+def on_stop_signals(stop: Callable[[], object]) -> Iterator[None]:
+    """Call a function on SIGTERM and SIGINT in this block, if this thread may handle signals."""
+    loop, taken = asyncio.get_running_loop(), []
+    for number in STOP_SIGNALS:
+        # Only the main thread's event loop can handle signals, and none on Windows.
+        with suppress(NotImplementedError, RuntimeError, ValueError):
+            loop.add_signal_handler(number, stop)
+            taken.append(number)
+    try:
+        yield
+    finally:
+        for number in taken:
+            loop.remove_signal_handler(number)

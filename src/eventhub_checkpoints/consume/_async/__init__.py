@@ -1,0 +1,1 @@
+"""Asynchronous shells; `_sync` has the synchronous ones."""

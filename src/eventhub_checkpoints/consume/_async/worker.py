@@ -1,0 +1,43 @@
+"""Task in which the client of a group works on one partition."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from eventhub_checkpoints.sdk.stack import frames_of, line_of
+
+
+class Worker:
+    """Runs a coroutine function in a task.
+
+    Args:
+        name: of the task.
+        function: what it runs.
+        args: its arguments.
+    """
+
+    def __init__(
+        self, name: str, function: Callable[..., Coroutine[Any, Any, None]], *args: object
+    ) -> None:
+        self._task = asyncio.get_running_loop().create_task(function(*args), name=name)
+        self._is_interrupted = False
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether the function has ended."""
+        return self._task.done()
+
+    def handler(self) -> str | None:
+        """Return the file, line and function that the task has reached; None: it has ended."""
+        frames = [*frames_of(self._task)]
+        return line_of(frames[-1]) if frames else None
+
+    def interrupt(self) -> None:
+        """Cancel what the function awaits; not what it does about that."""
+        if not self._is_interrupted:
+            self._is_interrupted = True
+            self._task.cancel()
+
+    async def wait(self) -> None:
+        """Wait until the function has ended."""
+        await asyncio.wait([self._task])

@@ -1,0 +1,1 @@
+"""Synchronous shells, most of them derived from `_async`."""

@@ -1,0 +1,118 @@
+# Derived from _async/inbox.py by tools/unasync.py; edit that file.
+"""Batches and notices between the workers of a client and whoever iterates over them."""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from eventhub_checkpoints._shared._sync.compat import Condition, holds_within
+from eventhub_checkpoints.consume.partition_batch import PartitionBatch
+
+
+@dataclass(eq=False)
+class Session:
+    """Time for which a partition is held.
+
+    Attributes:
+        is_over: whether its user knows that no batch follows.
+    """
+
+    partition_id: str
+    is_over: bool = False
+
+
+class Delivered(NamedTuple):
+    """Batch of a partition."""
+
+    session: Session
+    batch: PartitionBatch
+
+
+class Notice(NamedTuple):
+    """Message that a partition was assigned, or is lost."""
+
+    session: Session
+    is_lost: bool
+
+
+class Inbox:
+    """Queue in which each partition has at most one batch, so that a busy one holds up no other."""
+
+    def __init__(self) -> None:
+        self._changed = Condition()
+        self._items: deque[Delivered | Notice] = deque()
+        self._error: Exception | None = None
+        self._is_closed = False
+
+    def put(self, item: Delivered) -> None:
+        """Add a batch, and wait until it is taken or dropped."""
+        with self._changed:
+            if not self._is_closed:
+                self._items.append(item)
+                self._changed.notify_all()
+            try:
+                self._changed.wait_for(lambda: self._is_closed or item not in self._items)
+            finally:
+                if item in self._items:  # the caller was cancelled
+                    self._items.remove(item)
+
+    def notify(self, notice: Notice) -> None:
+        """Add a notice, and drop the batch of a partition that is lost."""
+        with self._changed:
+            if notice.is_lost:
+                self._drop(notice.session)
+            self._items.append(notice)
+            self._changed.notify_all()
+
+    def _drop(self, session: Session) -> None:
+        kept = [
+            item
+            for item in self._items
+            if not (isinstance(item, Delivered) and item.session is session)
+        ]
+        self._items = deque(kept)
+
+    def next(self) -> Delivered | Notice | None:
+        """Return the next item; None once closed.
+
+        Raises:
+            Exception: what `end` was called with, after the items that came before.
+        """
+        with self._changed:
+            self._changed.wait_for(
+                lambda: self._items or self._is_closed or self._error is not None
+            )
+            if self._is_closed:
+                return None
+            if self._items:
+                item = self._items.popleft()
+                self._changed.notify_all()
+                return item
+            error, self._error, self._is_closed = self._error, None, True
+            self._changed.notify_all()
+        assert error is not None
+        raise error
+
+    def until(self, holds: Callable[[], bool], seconds: float) -> bool:
+        """Wait until a condition holds, which a call of `wake` may make true."""
+        with self._changed:
+            return holds_within(self._changed, lambda: self._is_closed or holds(), seconds)
+
+    def wake(self) -> None:
+        """Have the conditions looked at again."""
+        with self._changed:
+            self._changed.notify_all()
+
+    def end(self, error: Exception) -> None:
+        """Have `next` raise an error."""
+        with self._changed:
+            self._error = error
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """Drop everything; nobody waits any more."""
+        with self._changed:
+            self._is_closed = True
+            self._items.clear()
+            self._changed.notify_all()

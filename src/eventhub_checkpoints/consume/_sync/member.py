@@ -1,0 +1,79 @@
+# Derived from _async/member.py by tools/unasync.py; edit that file.
+"""Member of a consumer group: claims partitions in a store, and releases them."""
+
+import time
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from azure.eventhub import CheckpointStore
+
+from eventhub_checkpoints.consume import balancer
+from eventhub_checkpoints.consume.settings import ConsumeSettings
+from eventhub_checkpoints.records import RELEASED, Scope
+
+
+class GroupMember:
+    """Member of a consumer group, as the store and the other members see it.
+
+    It calls the store as the official client's load balancer does, `HandoverStore` included: the
+    first iteration over what `claim_ownership` has returned tells which partitions to read, and a
+    later one which row to release.
+
+    Args:
+        store: of ownerships and checkpoints.
+        scope: the group.
+        settings: of load balancing.
+        list_partitions: returns the ids of the hub's partitions; called once.
+
+    Attributes:
+        owner_id: names the member in the store.
+    """
+
+    def __init__(
+        self,
+        store: CheckpointStore,
+        scope: Scope,
+        settings: ConsumeSettings,
+        list_partitions: Callable[[], list[str]],
+    ) -> None:
+        self.owner_id = str(uuid.uuid4())
+        self._store, self._scope, self._settings = store, scope, settings
+        self._list_partitions = list_partitions
+        self._partition_ids: list[str] = []
+        self._held: Iterable[dict[str, Any]] = []
+
+    def claim(self) -> list[str]:
+        """Renew and claim partitions for one round; return those that are held now.
+
+        Raises:
+            Exception: the hub or the store has failed; what was held before still counts as held.
+        """
+        if not self._partition_ids:
+            self._partition_ids = self._list_partitions()
+        rows = self._store.list_ownership(*self._scope)
+        proposals = balancer.proposals(
+            rows,
+            self._partition_ids,
+            self._scope,
+            self.owner_id,
+            time.time(),
+            expires_after=self._settings.expires_after,
+            strategy=self._settings.load_balancing_strategy,
+        )
+        self._held = self._store.claim_ownership(proposals) if proposals else []
+        return [row["partition_id"] for row in self._held]
+
+    def checkpoints(self) -> dict[str, Mapping[str, Any]]:
+        """Return the checkpoints of the group by partition id."""
+        rows = self._store.list_checkpoints(*self._scope)
+        return {row["partition_id"]: row for row in rows}
+
+    def release(self, partition_id: str) -> None:
+        """Release a partition, unless it was lost or its ownership has expired."""
+        oldest = time.time() - self._settings.expires_after
+        for row in self._held:
+            is_mine = row["partition_id"] == partition_id and row["owner_id"] == self.owner_id
+            if is_mine and row["last_modified_time"] > oldest:
+                self._store.claim_ownership([{**row, "owner_id": RELEASED}])
+                return

@@ -1,0 +1,145 @@
+"""Settings of a member of a consumer group that reads in Arrow batches."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any, get_args
+
+from eventhub_checkpoints._shared.secrets import quoted
+from eventhub_checkpoints._shared.settings import (
+    SECONDS,
+    SECONDS_OR_ZERO,
+    is_count,
+    is_seconds,
+    require,
+    require_type,
+)
+from eventhub_checkpoints.consume.balancer import STRATEGIES, Strategy
+from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.receive.address import DEFAULT_CONSUMER_GROUP, Address, checked_group
+from eventhub_checkpoints.receive.amqp.address import HubAddress
+from eventhub_checkpoints.receive.columns import COLUMNS, column_types
+from eventhub_checkpoints.receive.ranges import ReadSettings, ReceivePath
+
+EXPIRES_AFTER = 6
+"""Times `load_balancing_interval` after which an ownership expires, unless that is set.
+
+Source: azure-eventhub 5.15.1, `EventHubConsumerClient`.
+"""
+NOT_KAFKA = (
+    "Kafka has no owner levels, so nothing would keep two consumers of a group from reading the "
+    "same partition; it has consumer groups of its own. Pass a connection string or a HubAddress"
+)
+NAMES = [*column_types()]
+"""Names of all columns, in the order of the Spark source."""
+COUNT = is_count, "a whole number, 1 or more"
+TIME = is_seconds, SECONDS
+RULES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "max_rows": COUNT,
+    "max_bytes": COUNT,
+    "max_wait": (partial(is_seconds, or_zero=True), SECONDS_OR_ZERO),
+    "buffer_bytes": COUNT,
+    "load_balancing_interval": TIME,
+    "load_balancing_strategy": (
+        lambda value: value in STRATEGIES,
+        "'greedy' or 'balanced'",
+    ),
+    "partition_ownership_expiration_interval": (
+        lambda value: value is None or is_seconds(value),
+        f"None, or {SECONDS}",
+    ),
+    "owner_level": (partial(is_count, least=0), "a whole number, 0 or more"),
+    "fail_on_data_loss": ((lambda value: isinstance(value, bool)), "True or False"),
+    "receive_path": (lambda value: value in get_args(ReceivePath), "'auto', 'fast' or 'public'"),
+}
+"""Predicate for each setting, and the expectation that the error message names."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConsumeSettings:
+    """Settings of a member, as documented in `consume_batches`.
+
+    Raises:
+        ConfigurationError: one of them is invalid.
+    """
+
+    max_rows: int = 10_000
+    max_bytes: int = 16 * 2**20
+    max_wait: float = 1.0
+    columns: Iterable[str] | None = None
+    buffer_bytes: int = 64 * 2**20
+    load_balancing_interval: float = 30.0
+    load_balancing_strategy: Strategy = "greedy"
+    partition_ownership_expiration_interval: float | None = None
+    owner_level: int = 0
+    fail_on_data_loss: bool = True
+    receive_path: ReceivePath = "auto"
+
+    def __post_init__(self) -> None:
+        for name, (holds, expected) in RULES.items():
+            value = getattr(self, name)
+            require(name, value, holds(value), expected)
+        if self.columns is not None:
+            object.__setattr__(self, "columns", checked_columns(self.columns))
+
+    @cached_property
+    def expires_after(self) -> float:
+        """Seconds after which an ownership that was not renewed counts as expired."""
+        interval = self.partition_ownership_expiration_interval
+        return EXPIRES_AFTER * self.load_balancing_interval if interval is None else interval
+
+    @cached_property
+    def read(self) -> ReadSettings:
+        """How each partition is read."""
+        return ReadSettings(
+            rows_per_batch=self.max_rows,
+            fail_on_data_loss=self.fail_on_data_loss,
+            receive_path=self.receive_path,
+            owner_level=self.owner_level,
+        )
+
+    @cached_property
+    def names(self) -> list[str]:
+        """Names of the columns of a batch, in order."""
+        return NAMES if self.columns is None else list(self.columns)
+
+    @cached_property
+    def fields(self) -> frozenset[str]:
+        """Fields of `Columns` that are decoded for them."""
+        return frozenset(field for field, each in COLUMNS.items() if each.name in self.names)
+
+
+def checked_columns(columns: object) -> tuple[str, ...]:
+    """Return names of columns.
+
+    Raises:
+        ConfigurationError: they are something else, or there is none.
+    """
+    is_list = isinstance(columns, Iterable) and not isinstance(columns, str | bytes)
+    names = list(columns) if is_list else []  # type: ignore[call-overload]
+    if not names or len({*map(repr, names)}) < len(names) or any(n not in NAMES for n in names):
+        raise ConfigurationError(
+            f"columns is {quoted(columns)}; expected None, or some of {', '.join(NAMES)}, each once"
+        )
+    return tuple(names)
+
+
+def hub_of(hub: object, consumer_group: str | None) -> HubAddress:
+    """Return the address of a hub, read by a consumer group.
+
+    Args:
+        hub: a connection string or an address.
+        consumer_group: default: that of the address, or `$Default`.
+
+    Raises:
+        ConfigurationError: it is none, or one over Kafka. No message shows a connection string.
+    """
+    if isinstance(hub, str):
+        return HubAddress.from_connection_string(hub, consumer_group or DEFAULT_CONSUMER_GROUP)
+    if isinstance(hub, Address) and not isinstance(hub, HubAddress):
+        raise ConfigurationError(f"hub is a {type(hub).__name__}: {NOT_KAFKA}")
+    require_type("hub", hub, isinstance(hub, HubAddress), "a connection string or a HubAddress")
+    assert isinstance(hub, HubAddress)
+    if consumer_group is None:
+        return hub
+    return replace(hub, consumer_group=checked_group("consumer_group", consumer_group))
