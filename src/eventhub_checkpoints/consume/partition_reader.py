@@ -3,17 +3,18 @@
 import math
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 
 from eventhub_checkpoints.consume.partition_batch import PartitionBatch
 from eventhub_checkpoints.consume.settings import ConsumeSettings
-from eventhub_checkpoints.receive.address import STOP_CHECK, Address, Portion
+from eventhub_checkpoints.receive.address import STOP_CHECK, Address, Portion, StoppedError
 from eventhub_checkpoints.receive.batches import schema_of
 from eventhub_checkpoints.receive.columns import Columns
 from eventhub_checkpoints.receive.hub import partition_properties
 from eventhub_checkpoints.receive.position import EventPosition
 from eventhub_checkpoints.receive.read_plan import resolve, retained_start
-from eventhub_checkpoints.receive.reader import TailReader
+from eventhub_checkpoints.receive.reader import TailReader, unless_stopped
 
 
 @dataclass
@@ -80,17 +81,21 @@ class PartitionReader:
             DataLossError: the hub does not have the position, and data loss is an error.
             HubUnavailableError: it did not answer.
         """
-        with self._reading:
-            self._open()
+        with self._reading, suppress(StoppedError):
+            start = unless_stopped(self._stopped, self._first)
+            settings = self._settings.read
+            self._reader = TailReader(
+                self._address, self._partition_id, start, settings, self._stopped
+            )
+            self._parts = self._reader.parts()
 
-    def _open(self) -> None:
-        settings = self._settings.read
-        timeout, id_ = settings.operation_timeout, self._partition_id
+    def _first(self) -> int:
+        """Return the sequence number of the first event to read."""
+        settings, id_ = self._settings.read, self._partition_id
+        timeout = settings.operation_timeout
         properties = partition_properties(self._address, [id_], timeout=timeout)
         start = resolve(self._address, {id_: self._start}, properties, timeout)[id_]
-        start = retained_start(self._address, settings, properties[id_], start)
-        self._reader = TailReader(self._address, id_, start, settings)
-        self._parts = self._reader.parts()
+        return retained_start(self._address, settings, properties[id_], start)
 
     def next(self) -> PartitionBatch | None:
         """Return the next batch; None once stopped.
@@ -103,10 +108,13 @@ class PartitionReader:
             HubUnavailableError: the hub does not deliver; or another receiver has taken the
                 partition.
         """
-        with self._reading:
+        with self._reading, suppress(StoppedError):
             return self._next()
+        return None
 
     def _next(self) -> PartitionBatch | None:
+        if self._stopped.is_set():
+            return None
         assert self._reader is not None, "open() comes first"
         settings, since = self._settings, time.monotonic()
         ready_at = since + settings.max_wait if self._pending else math.inf

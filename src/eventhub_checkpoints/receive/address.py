@@ -115,6 +115,10 @@ STOP_CHECK = 0.1
 """Seconds between two checks of a waiting thread whether its stream is still read."""
 
 
+class StoppedError(Exception):
+    """Reading was stopped; ends a thread and is never shown."""
+
+
 @dataclass(frozen=True, slots=True)
 class Portion:
     """What one call of `Stream.next` returns at most; the public path returns what the client does.

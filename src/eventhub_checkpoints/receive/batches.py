@@ -9,7 +9,13 @@ from itertools import accumulate
 from typing import Any
 
 from eventhub_checkpoints.errors import MissingDriverError
-from eventhub_checkpoints.receive.address import STOP_CHECK, Address, OpenStream, Stream
+from eventhub_checkpoints.receive.address import (
+    STOP_CHECK,
+    Address,
+    OpenStream,
+    StoppedError,
+    Stream,
+)
 from eventhub_checkpoints.receive.columns import (
     COLUMNS,
     PARTITION,
@@ -126,10 +132,6 @@ def in_batches(parts: Iterable[Columns], rows: int, size: int) -> Iterator[Colum
                 pending = pending.part(end, len(pending))
     if pending:
         yield pending
-
-
-class StoppedError(Exception):
-    """Reading was stopped; ends a thread and is never shown."""
 
 
 class StoppableStream(Stream):

@@ -1,16 +1,22 @@
 """Reading of one range, or of a partition without an end, with detection of missing events."""
 
 import math
+import threading
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import wait
+from typing import TypeVar
 
 from eventhub_checkpoints._shared.client import OWN_GROUP
+from eventhub_checkpoints._shared.workers import in_daemon_thread
 from eventhub_checkpoints.errors import HubUnavailableError, InvalidCheckpointError
 from eventhub_checkpoints.receive.address import (
+    STOP_CHECK,
     WHOLE,
     Address,
     OpenStream,
     PartitionProperties,
+    StoppedError,
 )
 from eventhub_checkpoints.receive.columns import Columns
 from eventhub_checkpoints.receive.hub import partition_properties
@@ -204,13 +210,26 @@ class RangeReader:
 class TailReader(RangeReader):
     """Reader of a partition from a sequence number on, without an end.
 
-    Its parts never end; one without rows is yielded after each `tick`.
+    Its parts end only with an error; one without rows is yielded after each `tick`.
+
+    Args:
+        address: the hub.
+        partition_id: which partition.
+        start: sequence number of the first event.
+        settings: how it is read.
+        stopped: ends the wait for an answer of the hub, by a `StoppedError`.
     """
 
     def __init__(
-        self, address: Address, partition_id: str, start: int, settings: ReadSettings
+        self,
+        address: Address,
+        partition_id: str,
+        start: int,
+        settings: ReadSettings,
+        stopped: threading.Event,
     ) -> None:
         super().__init__(address, OffsetRange(partition_id, start, MOST_INT64), settings)
+        self._stopped = stopped
         self._asked_at = time.monotonic()
 
     def _may_wait(self, silent_for: float) -> bool:
@@ -231,3 +250,22 @@ class TailReader(RangeReader):
             self.next = first
         elif believed and self.next < following:
             raise self._unexplained(following - 1)
+
+    def _properties(self) -> PartitionProperties:
+        return unless_stopped(self._stopped, super()._properties)
+
+
+T = TypeVar("T")
+
+
+def unless_stopped(stopped: threading.Event, ask: Callable[[], T]) -> T:
+    """Return the answer to a question that may wait for a hub for as long as its time limit.
+
+    Raises:
+        StoppedError: reading was stopped before the answer came.
+    """
+    answer = in_daemon_thread(ask)
+    while not wait([answer], STOP_CHECK).done:
+        if stopped.is_set():
+            raise StoppedError
+    return answer.result()

@@ -165,8 +165,8 @@ class Hooks(NamedTuple):
 class ConsumedBatches(IterationGuard, ClosingContext):
     """Batches of the partitions that a member of a consumer group holds, as they arrive.
 
-    The batches of a partition come in order. They end when `close` is called, or in a `with` block
-    on SIGTERM or Ctrl-C; a second Ctrl-C interrupts the program as usual.
+    The batches of a partition come in order. They end when `close` is called, and in a `with` block
+    of the main thread on SIGTERM or Ctrl-C, too: the loop ends after the batch at hand.
 
     Attributes:
         schema: of the batches.
@@ -287,8 +287,7 @@ class ConsumedBatches(IterationGuard, ClosingContext):
             store.close()
 
     def _request_end(self) -> None:
-        """End the iteration; a second signal has its usual effect."""
-        self._signals.close()
+        """End the iteration."""
         Worker("end", self._inbox.close)
 
     def _receive(self) -> None:
