@@ -15,6 +15,10 @@ from azure.eventhub.exceptions import ConnectionLostError
 from benchmarks.scale.backends import Processor, Server, SimulatedStore, store_on
 from benchmarks.scale.late import LateStore
 from eventhub_checkpoints.aio import HandoverStore
+from eventhub_checkpoints.consume._async.member import GroupMember
+from eventhub_checkpoints.consume.balancer import Strategy
+from eventhub_checkpoints.consume.settings import ConsumeSettings
+from eventhub_checkpoints.errors import CheckpointStoreError
 from eventhub_checkpoints.records import Ownership, Scope, fresh_etag
 from simulated_time import EPOCH
 
@@ -112,13 +116,31 @@ class Options:
         interval, expiration: see `Setup`, like the others.
     """
 
-    strategy: str
+    @property
+    def settings(self) -> ConsumeSettings:
+        """Return them as those of a member that reads in batches."""
+        return ConsumeSettings(
+            load_balancing_strategy=self.strategy,
+            load_balancing_interval=self.interval,
+            partition_ownership_expiration_interval=self.expiration,
+        )
+
+    strategy: Strategy
     interval: float
     expiration: float
     hands_over: bool = False
     drain: float = 0.0
     load: float = 0.0
     late: float = 0.0
+    in_batches: bool = False
+
+
+def wrapped(store: SimulatedStore, options: Options) -> Any:
+    """Return the store that a consumer uses."""
+    used: Any = store
+    if options.hands_over:
+        used = HandoverStore(store, expires_after=options.expiration)
+    return LateStore(used, options.late) if options.late else used
 
 
 class Consumer:
@@ -134,16 +156,11 @@ class Consumer:
         self._client = Client(hub, store.processor)
         self._drain = options.drain
         client: Any = self._client
-        used: Any = store
-        if options.hands_over:
-            used = HandoverStore(store, expires_after=options.expiration)
-        if options.late:
-            used = LateStore(used, options.late)
         self._processor = EventProcessor(
             client,
             SCOPE.consumer_group,
             self._ignore,
-            checkpoint_store=used,
+            checkpoint_store=wrapped(store, options),
             error_handler=self._count_error,
             partition_close_handler=self._close,
             load_balancing_strategy=LoadBalancingStrategy(options.strategy),
@@ -196,6 +213,87 @@ class Consumer:
         # Without a context, load balancing has failed. In a killed process nobody would know.
         if context is None and not self.store.is_cut:
             self.failed_rounds += 1
+
+
+class BatchConsumer:
+    """One process of the group that reads in batches: a `GroupMember`, and its partitions.
+
+    Attributes:
+        failed_rounds: see `Consumer`.
+    """
+
+    def __init__(self, hub: Hub, store: SimulatedStore, options: Options) -> None:
+        self.store = store
+        self.failed_rounds = 0
+        self._hub, self._drain = hub, options.drain
+        used = wrapped(store, options)
+        self._member = GroupMember(used, SCOPE, options.settings, self._list_partitions)
+        self.owner_id = self._member.owner_id
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def partition_ids(self) -> set[str]:
+        """The partitions that the member reads."""
+        return set(self._tasks)
+
+    def start(self, delay: float) -> None:
+        """Start after a delay."""
+        self._task = asyncio.create_task(self._run(delay))
+
+    async def stop(self) -> None:
+        """Stop as a program does that ends: the partitions are released."""
+        await self._end()
+
+    async def kill(self) -> None:
+        """End without releasing anything, as a killed process does."""
+        self.store.is_cut = True
+        await self._end()
+
+    async def _end(self) -> None:
+        for task in [self._task, *self._tasks.values()]:
+            if task is not None:
+                task.cancel()
+        await asyncio.gather(
+            *filter(None, [self._task, *self._tasks.values()]), return_exceptions=True
+        )
+
+    async def _list_partitions(self) -> list[str]:
+        return list(self._hub.partition_ids)
+
+    async def _run(self, delay: float) -> None:
+        await asyncio.sleep(delay)
+        while True:
+            try:
+                lost, won = await self._member.balance([*self._tasks])
+            except Exception:
+                self.failed_rounds += not self.store.is_cut
+            else:
+                for partition_id in lost:
+                    self._tasks[partition_id].cancel()
+                for partition_id in won:
+                    self._tasks[partition_id] = asyncio.create_task(self._read(partition_id))
+            await asyncio.sleep(self._member.pause)
+
+    async def _read(self, partition_id: str) -> None:
+        """Read a partition until it is closed or taken, and release it."""
+        reader: asyncio.Future[None] | None = None
+        try:
+            await self.store.processor.work(OPEN_WORK)
+            await asyncio.sleep(OPEN_SECONDS)
+            reader = self._hub.connect(partition_id)
+            with suppress(ConnectionLostError):
+                await reader
+        finally:
+            self._hub.disconnect(partition_id, reader)
+            if not self.store.is_cut:
+                await asyncio.sleep(self._drain)
+                with suppress(CheckpointStoreError):
+                    await self._member.release(partition_id)
+            del self._tasks[partition_id]
+
+
+AnyConsumer = Consumer | BatchConsumer
 
 
 class Observer:
@@ -271,8 +369,8 @@ class Group:
 
     def __init__(self, hub: Hub, server: Server, options: Options) -> None:
         self.hub, self.server = hub, server
-        self.consumers: list[Consumer] = []
-        self.ended: list[Consumer] = []
+        self.consumers: list[AnyConsumer] = []
+        self.ended: list[AnyConsumer] = []
         self.observer = Observer(hub.partition_ids)
         server.observer = self.observer
         self._options = options
@@ -293,24 +391,25 @@ class Group:
         for consumer, delay in zip(consumers, delays, strict=True):
             consumer.start(delay)
 
-    def _add(self) -> Consumer:
+    def _add(self) -> AnyConsumer:
         store = store_on(self.server, self._options.load)
-        consumer = Consumer(self.hub, store, self._options)
+        kind = BatchConsumer if self._options.in_batches else Consumer
+        consumer = kind(self.hub, store, self._options)
         self.consumers.append(consumer)
         return consumer
 
     def _observe(self) -> None:
         self.observer.runs({consumer.owner_id for consumer in self.consumers})
 
-    async def stop(self, consumers: Sequence[Consumer]) -> None:
+    async def stop(self, consumers: Sequence[AnyConsumer]) -> None:
         """Stop consumers; they release their partitions."""
         await self._end(consumers, [consumer.stop() for consumer in consumers])
 
-    async def kill(self, consumers: Sequence[Consumer]) -> None:
+    async def kill(self, consumers: Sequence[AnyConsumer]) -> None:
         """Kill consumers; they release nothing."""
         await self._end(consumers, [consumer.kill() for consumer in consumers])
 
-    async def _end(self, consumers: Sequence[Consumer], ends: Sequence[Any]) -> None:
+    async def _end(self, consumers: Sequence[AnyConsumer], ends: Sequence[Any]) -> None:
         self.consumers = [each for each in self.consumers if each not in consumers]
         self.ended += consumers
         self._observe()

@@ -9,8 +9,8 @@ from multiprocessing import get_context
 
 from benchmarks.scale.backends import BACKENDS
 from benchmarks.scale.scenarios import SCENARIOS, Outcome, Setup, run
+from eventhub_checkpoints.consume.balancer import STRATEGIES
 
-STRATEGIES = "greedy", "balanced"
 INTERVALS = 10.0, 30.0, 60.0
 SIZES = (1, 32), (4, 32), (10, 128), (4, 1024), (32, 512), (100, 1024)
 """Consumers and partitions."""
@@ -20,6 +20,12 @@ QUICK = 10, 64
 HAND_OVER_SIZES = (4, 16), (8, 64), (2, 64)
 HAND_OVER_INTERVAL = 1.0
 DRAIN_SECONDS = 0.1
+BATCH_SIZES = [
+    (members, partitions)
+    for partitions in (32, 256, 1024)
+    for members in (1, 4, 16, 64)
+    if members <= partitions
+]
 LOADS = 0.0, 25.0, 40.0
 LATE_SIZE = 2, 64
 LATE = 1.0, 2.0, 3.0
@@ -115,6 +121,16 @@ def late() -> list[Setup]:
     ]
 
 
+def in_batches() -> list[Setup]:
+    """Starts of members that read in batches, beside those of clients of the SDK."""
+    return [
+        Setup("start", "redis", *size, hands_over=hands_over, in_batches=in_batches)
+        for size in BATCH_SIZES
+        for in_batches in (False, True)
+        for hands_over in ((False, True) if in_batches else (False,))
+    ]
+
+
 TABLES: Mapping[str, Callable[[], list[Setup]]] = {
     "starts": starts,
     "scenarios": scenarios,
@@ -122,6 +138,7 @@ TABLES: Mapping[str, Callable[[], list[Setup]]] = {
     "backends": backends,
     "hand-overs": hand_overs,
     "late": late,
+    "in batches": in_batches,
 }
 
 

@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args
 
 from benchmarks.scale.backends import BACKENDS, Server
 from benchmarks.scale.group import Group, Hub, Options
+from eventhub_checkpoints.consume.balancer import Strategy
 from simulated_time import quiet, simulate
 
 Scenario = Literal["start", "join", "fail-10%", "fail-all", "rolling"]
@@ -48,13 +49,14 @@ class Setup:
         drain: seconds that `on_partition_close` takes.
         load: seconds that a second of a consumer's work takes; 0: work takes no time.
         late: seconds by which each round of a consumer begins too late, at most.
+        in_batches: whether the consumers are members that read in batches, not clients of the SDK.
     """
 
     scenario: Scenario
     backend: str
     consumers: int
     partitions: int
-    strategy: str = "greedy"
+    strategy: Strategy = "greedy"
     interval: float = 30.0
     expiration: float = 0.0
     seed: int = 1
@@ -64,6 +66,7 @@ class Setup:
     drain: float = 0.0
     load: float = 0.0
     late: float = 0.0
+    in_batches: bool = False
 
     def __str__(self) -> str:
         size = f"{self.consumers} x {self.partitions}"
@@ -146,6 +149,7 @@ class Run:
             setup.drain,
             setup.load,
             setup.late,
+            setup.in_batches,
         )
         self._group = Group(self._hub, self._server, options)
         self._event_at = 0.0

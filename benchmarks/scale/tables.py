@@ -167,6 +167,16 @@ def hand_overs(outcomes: Iterable[Outcome]) -> str:
     return table([*names, *headings], rows, len(names))
 
 
+def in_batches(outcomes: Iterable[Outcome]) -> str:
+    """Starts of members that read in batches, and of clients of the SDK."""
+    rows = []
+    for one in outcomes:
+        who = "batches" if one.setup.in_batches else "official client"
+        hands = "yes" if one.setup.hands_over else "no"
+        rows.append([size(one), who, hands, *measures(one)])
+    return table(("members x partitions", "members", "hand-over", *MEASURES), rows, names=3)
+
+
 def late(outcomes: Iterable[Outcome]) -> str:
     """Starts of consumers whose rounds are late."""
     names = "consumers x partitions", "rounds late by up to", "hand-over"
@@ -209,6 +219,7 @@ RENDER = {
     "backends": backends,
     "hand-overs": hand_overs,
     "late": late,
+    "in batches": in_batches,
 }
 MARKS = "<!-- {name}: written by benchmarks.scale -->", "<!-- end of {name} -->"
 

@@ -1,7 +1,6 @@
 """Client that receives the partitions of a consumer group in Arrow batches."""
 
 import logging
-import random
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -29,13 +28,6 @@ from eventhub_checkpoints.receive.arrow._async.source import call
 from eventhub_checkpoints.receive.position import EventPosition, after, position_of
 
 log = logging.getLogger("eventhub_checkpoints")
-
-JITTER = 0.2
-"""Share of `load_balancing_interval` by which a round is late at most, so that members do not stay
-in step.
-
-Source: azure-eventhub 5.15.1, `_eventprocessor/event_processor.py`, `_load_balancing`.
-"""
 
 Start = str | int | datetime | EventPosition
 OnBatch = Callable[[PartitionContext, PartitionBatch], Awaitable[None]]
@@ -212,8 +204,7 @@ class BatchConsumerClient(BatchClient):
         try:
             while not self._is_closing:
                 await self._balance()
-                interval = self.settings.load_balancing_interval
-                await signal.wait(interval * (1 + JITTER * random.random()))
+                await signal.wait(self._member.pause)
         finally:
             await self._close_all()
         if self._failure is not None:
@@ -228,9 +219,7 @@ class BatchConsumerClient(BatchClient):
     async def _balance(self) -> None:
         """Claim for one round; open what was won, and close what was lost."""
         try:
-            held = await self._member.claim()
-            opened = [each for each in held if each not in self._open]
-            checkpoints = await self._member.checkpoints() if opened else {}
+            lost, won = await self._member.balance([*self._open])
         except ConfigurationError as error:
             self.fail(error)
             return
@@ -239,13 +228,14 @@ class BatchConsumerClient(BatchClient):
             await self._report(None, error)
             return
         self.has_joined = True
-        for partition_id in self._open.keys() - held:
-            self._open[partition_id].stop()
+        for partition_id in lost:
+            if work := self._open.get(partition_id):
+                work.stop()
         # Counted first, so that the first of them does not fill the shares of the others.
-        self._buffer.partitions = len(self._open) + len(opened)
-        for partition_id in opened:
+        self._buffer.partitions = len(self._open) + len(won)
+        for partition_id, checkpoint in won.items():
             if not self._is_closing:
-                self._begin(partition_id, checkpoints.get(partition_id))
+                self._begin(partition_id, checkpoint)
 
     def _begin(self, partition_id: str, checkpoint: Mapping[str, Any] | None) -> None:
         position = self._position(partition_id, checkpoint)

@@ -1,16 +1,36 @@
 # Derived from _async/member.py by tools/unasync.py; edit that file.
 """Member of a consumer group: claims partitions in a store, and releases them."""
 
+import random
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, NamedTuple
 
 from azure.eventhub import CheckpointStore
 
 from eventhub_checkpoints.consume import balancer
 from eventhub_checkpoints.consume.settings import ConsumeSettings
 from eventhub_checkpoints.records import RELEASED, Scope
+
+JITTER = 0.2
+"""Share of `load_balancing_interval` by which a round is late at most, so that members do not stay
+in step.
+
+Source: azure-eventhub 5.15.1, `_eventprocessor/event_processor.py`, `_load_balancing`.
+"""
+
+
+class Round(NamedTuple):
+    """Result of a round of load balancing.
+
+    Attributes:
+        lost: partitions to close.
+        won: partitions to open, with the checkpoint of each, if it has one.
+    """
+
+    lost: list[str]
+    won: dict[str, Mapping[str, Any] | None]
 
 
 class GroupMember:
@@ -43,12 +63,28 @@ class GroupMember:
         self._partition_ids: list[str] = []
         self._held: Iterable[dict[str, Any]] = []
 
-    def claim(self) -> list[str]:
-        """Renew and claim partitions for one round; return those that are held now.
+    @property
+    def pause(self) -> float:
+        """Seconds until the next round."""
+        return self._settings.load_balancing_interval * (1 + JITTER * random.random())
+
+    def balance(self, opened: Collection[str]) -> Round:
+        """Renew and claim partitions for one round.
+
+        Args:
+            opened: the partitions that the member has open, or is closing.
 
         Raises:
             Exception: the hub or the store has failed; what was held before still counts as held.
         """
+        held = self._claim()
+        won = [each for each in held if each not in opened]
+        rows = self._store.list_checkpoints(*self._scope) if won else []
+        checkpoints = {row["partition_id"]: row for row in rows}
+        lost = [each for each in opened if each not in held]
+        return Round(lost, {each: checkpoints.get(each) for each in won})
+
+    def _claim(self) -> list[str]:
         if not self._partition_ids:
             self._partition_ids = self._list_partitions()
         rows = self._store.list_ownership(*self._scope)
@@ -63,11 +99,6 @@ class GroupMember:
         )
         self._held = self._store.claim_ownership(proposals) if proposals else []
         return [row["partition_id"] for row in self._held]
-
-    def checkpoints(self) -> dict[str, Mapping[str, Any]]:
-        """Return the checkpoints of the group by partition id."""
-        rows = self._store.list_checkpoints(*self._scope)
-        return {row["partition_id"]: row for row in rows}
 
     def release(self, partition_id: str) -> None:
         """Release a partition, unless it was lost or its ownership has expired."""
