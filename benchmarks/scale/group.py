@@ -270,7 +270,8 @@ class BatchConsumer:
                 self.failed_rounds += not self.store.is_cut
             else:
                 for partition_id in lost:
-                    self._tasks[partition_id].cancel()
+                    if task := self._tasks.get(partition_id):  # it may have ended meanwhile
+                        task.cancel()
                 for partition_id in won:
                     self._tasks[partition_id] = asyncio.create_task(self._read(partition_id))
             await asyncio.sleep(self._member.pause)
