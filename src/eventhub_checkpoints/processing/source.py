@@ -31,6 +31,9 @@ class Source(Protocol):
     What it cannot count is asked here, by the watchdog, from any thread; nothing may wait.
     """
 
+    shares_thread: bool
+    """Whether the handlers of all partitions of the client run in one thread."""
+
     @property
     def client(self) -> Any:
         """Return the client that can query the hub about it; None: it is not known, or gone."""

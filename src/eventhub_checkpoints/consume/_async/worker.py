@@ -19,8 +19,13 @@ class Worker:
     def __init__(
         self, name: str, function: Callable[..., Coroutine[Any, Any, None]], *args: object
     ) -> None:
-        self._task = asyncio.get_running_loop().create_task(function(*args), name=name)
-        self._is_interrupted = False
+
+        async def run() -> None:
+            self._is_started = True
+            await function(*args)
+
+        self._is_started = self._is_interrupted = False
+        self._task = asyncio.get_running_loop().create_task(run(), name=name)
 
     @property
     def is_over(self) -> bool:
@@ -33,8 +38,8 @@ class Worker:
         return line_of(frames[-1]) if frames else None
 
     def interrupt(self) -> None:
-        """Cancel what the function awaits; not what it does about that."""
-        if not self._is_interrupted:
+        """Cancel what the function awaits; not what it does about that, nor before it has begun."""
+        if self._is_started and not self._is_interrupted:
             self._is_interrupted = True
             self._task.cancel()
 

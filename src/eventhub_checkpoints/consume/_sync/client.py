@@ -2,8 +2,8 @@
 """Client that receives the partitions of a consumer group in Arrow batches."""
 
 import logging
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -56,6 +56,8 @@ class PartitionWork:
     It is the `Source` of the session that an `EventProcessor` begins for it.
     """
 
+    shares_thread = False
+
     def __init__(self, client: "BatchConsumerClient", reader: PartitionReader) -> None:
         self.client = client
         self.reader = reader
@@ -78,6 +80,15 @@ class PartitionWork:
     def handler(self) -> str | None:
         """Return the line that the handler of a batch has reached; None: none runs."""
         return self.worker.handler() if self.worker is not None and self.is_handling else None
+
+    @contextmanager
+    def handling(self) -> Iterator[None]:
+        """Mark the block as the call of a handler."""
+        self.is_handling = True
+        try:
+            yield
+        finally:
+            self.is_handling = False
 
     def end(self) -> None:
         """Deliver nothing more."""
@@ -268,9 +279,8 @@ class BatchConsumerClient(BatchClient):
             while (batch := call(reader.next)) is not None:
                 if batch:
                     work.reached = batch.numbers[-1]
-                work.is_handling = True
-                callbacks.on_batch(context, batch)
-                work.is_handling = False
+                with work.handling():
+                    callbacks.on_batch(context, batch)
         except Exception as error:
             if not work.is_stopping:
                 self._failed(context, error)
@@ -298,7 +308,8 @@ class BatchConsumerClient(BatchClient):
     def _end(self, work: PartitionWork, context: GroupContext) -> None:
         """Close a partition, and release it."""
         partition_id = context.partition_id
-        reason = CloseReason.SHUTDOWN if self._is_closing else CloseReason.OWNERSHIP_LOST
+        is_closed = self._is_closing and self._failure is None
+        reason = CloseReason.SHUTDOWN if is_closed else CloseReason.OWNERSHIP_LOST
         work.end()
         try:
             call(work.reader.close)

@@ -33,6 +33,8 @@ class ClientSource:
             the call stack. Otherwise only what `context` shows is known.
     """
 
+    shares_thread = ONE_THREAD
+
     def __init__(self, context: PartitionContext, *, opens: bool = False) -> None:
         self._context = context
         loop = calling_loop() if opens else None

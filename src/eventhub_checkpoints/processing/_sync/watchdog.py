@@ -20,11 +20,7 @@ from eventhub_checkpoints._shared.error_messages import described
 from eventhub_checkpoints._shared.settings import SECONDS, is_seconds, require
 from eventhub_checkpoints._shared.wrapping import layers
 from eventhub_checkpoints.errors import ConfigurationError
-from eventhub_checkpoints.processing._sync.receive_loop import (
-    ONE_THREAD,
-    as_handler,
-    to_the_end,
-)
+from eventhub_checkpoints.processing._sync.receive_loop import as_handler, to_the_end
 from eventhub_checkpoints.processing._sync.session import PartitionSession
 from eventhub_checkpoints.processing.stall import (
     ASKING,
@@ -217,7 +213,7 @@ class Watchdog:
         if frame := session.source.handler():
             reason = f"its handler was called, and has not returned for {stall.seconds:.0f} s"
             watch.attribute("handler", f"{reason}: {frame}")
-        elif ONE_THREAD:
+        elif session.source.shares_thread:
             self._attribute_to_others(partition, stall, watched)
 
     def _attribute_to_others(
