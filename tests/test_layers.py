@@ -32,6 +32,7 @@ ROOMS = (
     "amqp",
     "stores",
     "processing",
+    "consume",
     "dead_letters",
 )
 FOLDERS = (
@@ -67,8 +68,10 @@ ARROWS: dict[str, set[str]] = {
     "receive": {*BELOW_SHELLS, "amqp", "receive.columns", "receive.amqp.decoder"},
     # What puts receiving and a store together, for readers without Spark.
     "receive.arrow": {*BELOW_SHELLS, "stores", "receive", "registry"},
+    # A member of a group: receiving for what processes and saves.
+    "consume": {*BELOW_SHELLS, "processing", *RECEIVE, "registry"},
     "send": {*BELOW_SHELLS, "amqp", "receive", "receive.columns"},
-    "public": {*BELOW_SPARK, "processing", "dead_letters"},
+    "public": {*BELOW_SPARK, "processing", "consume", "dead_letters"},
     "registry": {*BELOW_SHELLS, "stores", "public"},
     "spark": {*BELOW_SPARK, "send"},
     "conformance": BELOW_SPARK,
@@ -125,6 +128,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "top": CLIENT,
     "receive": CLIENT,
     "receive.arrow": {*CLIENT, "pyarrow"},
+    "consume": {*CLIENT, "pyarrow"},
     "send": CLIENT,
     "spark": {*CLIENT, "pyspark", "pyarrow"},
     "conformance": {*CLIENT, "pytest"},

@@ -30,6 +30,7 @@ EXTRAS = {
     "arrow": "arrow",
     "aio.arrow": "arrow",
     "receive": "arrow",
+    "consume": "arrow",
     "send": "arrow",
     "spark": "spark",
 }

@@ -14,7 +14,8 @@ The map of the package:
   `all_of` make the policies that they take.
 - `dead_letters`: events that could not be processed, in a file or another hub; `sql` has them in
   a table.
-- `arrow`: a hub as Arrow batches, for pandas, Polars and DuckDB; `aio` has it, too.
+- `arrow`: a hub, or a member's share of it, as Arrow batches, for pandas, Polars and DuckDB; `aio`
+  has it, too.
 - `spark`, `receive`: where a PySpark job starts, and how it reads the hub. `send`: how it writes
   to one.
 - `localhub`: a local Event Hubs stand-in, for trying and testing.
@@ -23,8 +24,8 @@ The map of the package:
 - `cli`: the command `eventhub-checkpoints`. `ui`: the page of `ehcp ui`.
 - `iothub_react`: positions that iothub-react has saved.
 
-Behind these names are `stores`, `processing`, `receive`, `amqp`, `sdk` and `_shared`; each has a
-map like this.
+Behind these names are `stores`, `processing`, `receive`, `consume`, `amqp`, `sdk` and `_shared`;
+each has a map like this.
 """
 
 from eventhub_checkpoints.checkpointer import Checkpointer

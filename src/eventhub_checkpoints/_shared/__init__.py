@@ -27,5 +27,5 @@
   installed.
 - `signals`: SIGTERM and Ctrl-C as a request to stop.
 - `_async`, `_sync`: what differs between the two: `compat` (waiting, locks, parallel calls),
-  `background` (tasks and threads), `client_check`.
+  `background` (tasks and threads), `client_check`, `stop_signals`.
 """

@@ -3,10 +3,10 @@
 - `balancer`: which partitions a member claims.
 - `settings`: of a member.
 - `partition_reader`, `partition_batch`: batches of one partition, and their rows as events.
-- `_async`, `_sync`: `member`, which claims and releases; `client`, which receives; `batches`, with
-  `consume_batches`; `worker`, the task or thread of a partition.
+- `_async`, `_sync`: `member`, which claims and releases; `client`, which receives; `batches`, over
+  which users iterate, and their `inbox`; `worker`, the task or thread of a partition.
 """
 
 from eventhub_checkpoints._shared.drivers import require_driver
 
-require_driver("consuming Arrow batches", "arrow", "pyarrow")
+require_driver("receiving Arrow batches", "arrow", "pyarrow")

@@ -121,6 +121,12 @@ def handled_context(frame: FrameType) -> Any:
     return frame.f_locals.get("partition_context")
 
 
+def line_of_thread(ident: int | None) -> str | None:
+    """Return the line that a thread has reached; None: it has ended."""
+    frame = sys._current_frames().get(ident or 0)
+    return None if frame is None else line_of(frame)
+
+
 def line_of(frame: FrameType) -> str:
     """Return the file, line and function of a frame, for messages."""
     code = frame.f_code

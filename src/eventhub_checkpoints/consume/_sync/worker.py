@@ -1,11 +1,10 @@
 # Not derived: edit this file and its async twin together.
 """Thread in which the client of a group works on one partition."""
 
-import sys
 import threading
 from collections.abc import Callable
 
-from eventhub_checkpoints.sdk.stack import line_of
+from eventhub_checkpoints.sdk.stack import line_of_thread
 
 
 class Worker:
@@ -29,8 +28,7 @@ class Worker:
 
     def handler(self) -> str | None:
         """Return the file, line and function that the thread has reached; None: it has ended."""
-        frame = sys._current_frames().get(self._thread.ident or 0)
-        return None if frame is None else line_of(frame)
+        return line_of_thread(self._thread.ident)
 
     def interrupt(self) -> None:
         """Do nothing: what runs in a thread cannot be interrupted."""
