@@ -17,6 +17,7 @@ from eventhub_checkpoints import open_store
 from eventhub_checkpoints.localhub import LocalHub
 from otlp_collector import Collector, attributes
 from running import Running
+from waiting import eventually
 
 pytestmark = pytest.mark.long
 
@@ -253,10 +254,62 @@ def traces(place: Place, sample: Path) -> None:
     } <= collector.metrics()
 
 
+def rotates_files(place: Place, sample: Path) -> None:
+    """Files are committed when they are complete: with so many rows, and at the end."""
+    place.store_url = "sqlite:///checkpoints.db"
+    place.publish(FIRST)
+    files = [f"{partition}-{0:019}.parquet" for partition in PARTITIONS]
+    with place.started(sample, "events", str(FIRST)) as running:
+        running.until(lambda printed: all(f"{file}: 20 rows" in printed for file in files))
+        place.publish(SECOND)
+        unfinished = [f"{partition}-{FIRST:019}.part" for partition in PARTITIONS]
+        eventually(lambda: all((place.folder / "events" / name).exists() for name in unfinished))
+        running.stop(signal.SIGTERM)
+    assert all(f"{partition}-{FIRST:019}.parquet: 5 rows" in running.printed for partition in "01")
+    written = sorted(path.name for path in (place.folder / "events").iterdir())
+    assert written == sorted([*files, *(name.replace(".part", ".parquet") for name in unfinished)])
+    with place.started(sample, "events", str(SECOND)) as running:
+        place.publish(SECOND)
+        running.until(lambda printed: printed.count(f"{FIRST + SECOND:019}.parquet: 5 rows") == 2)
+        running.stop(signal.SIGINT)
+
+
+def aggregates(place: Place, sample: Path) -> None:
+    place.store_url = "sqlite:///checkpoints.db"
+    place.publish(FIRST)
+    with place.started(sample, "0.5") as running:
+        running.until(lambda printed: events_of(printed) == {"0": FIRST, "1": FIRST})
+        running.until(lambda printed: "\n0 events in all" in printed)
+        running.stop(signal.SIGINT)
+    place.publish(SECOND)
+    with place.started(sample, "0.5") as running:
+        running.until(lambda printed: events_of(printed) == {"0": SECOND, "1": SECOND})
+        running.stop(signal.SIGTERM)
+
+
+def events_of(printed: str) -> dict[str, int]:
+    """The events that were counted of each partition."""
+    counted: defaultdict[str, int] = defaultdict(int)
+    for partition_id, events in re.findall(r"^(\d): (\d+) events", printed, re.MULTILINE):
+        counted[partition_id] += int(events)
+    return dict(counted)
+
+
+def shares(place: Place, sample: Path) -> None:
+    place.store_url = "sqlite:///checkpoints.db"
+    with place.started(sample, "2") as running:
+        running.until(lambda printed: {"A A", "B B"} & {*printed.splitlines()})
+        running.until(lambda printed: {"A B", "B A"} & {*printed.splitlines()})
+        running.stop(signal.SIGINT)
+
+
 EXPECTED: dict[str, Callable[[Place, Path], object]] = {
     "coalesced.py": coalesces,
     "consume_aio.py": consumes,
     "consume_sync.py": consumes_with_a_file,
+    "consume_to_parquet.py": rotates_files,
+    "consume_together.py": shares,
+    "consume_with_duckdb.py": aggregates,
     "custom_store.py": keeps_files,
     "graceful_stop.py": ends_on_sigterm,
     "hand_over.py": hands_partitions_over,

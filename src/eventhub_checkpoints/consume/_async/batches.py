@@ -20,6 +20,8 @@ from eventhub_checkpoints._shared._async.stop_signals import on_stop_signals
 from eventhub_checkpoints._shared.arguments import with_checked_arguments
 from eventhub_checkpoints._shared.client import explanation
 from eventhub_checkpoints._shared.settings import (
+    SECONDS,
+    is_seconds,
     require,
     require_flag,
     require_seconds,
@@ -28,7 +30,14 @@ from eventhub_checkpoints._shared.settings import (
 from eventhub_checkpoints._shared.wrapping import innermost
 from eventhub_checkpoints.aio.registry import open_store
 from eventhub_checkpoints.consume._async.client import BatchConsumerClient
-from eventhub_checkpoints.consume._async.inbox import Delivered, Inbox, Notice, Session
+from eventhub_checkpoints.consume._async.inbox import (
+    LONGEST,
+    Delivered,
+    Idle,
+    Inbox,
+    Notice,
+    Session,
+)
 from eventhub_checkpoints.consume._async.worker import Worker
 from eventhub_checkpoints.consume.balancer import Strategy
 from eventhub_checkpoints.consume.partition_batch import PartitionBatch
@@ -40,6 +49,7 @@ from eventhub_checkpoints.receive.arrow import plan
 from eventhub_checkpoints.receive.arrow._async.batches import committed
 from eventhub_checkpoints.receive.arrow._async.source import IS_ASYNC
 from eventhub_checkpoints.receive.batches import schema_of
+from eventhub_checkpoints.receive.hub import checked_ids
 from eventhub_checkpoints.receive.position import EventPosition
 from eventhub_checkpoints.receive.ranges import ReceivePath
 from eventhub_checkpoints.receive.read_plan import CheckpointPosition, PartitionPositions, Where
@@ -59,6 +69,7 @@ def consume_batches(
     max_rows: int = 10_000,
     max_bytes: int = 16 * 2**20,
     max_wait: float = 1.0,
+    max_idle: float | None = None,
     columns: Iterable[str] | None = None,
     buffer_bytes: int = 64 * 2**20,
     on_assigned: OnPartition | None = None,
@@ -91,6 +102,8 @@ def consume_batches(
         max_bytes: bytes of bodies with which it is.
         max_wait: seconds that an event waits for others of its batch; with 0, a batch has what has
             arrived while the previous one was processed.
+        max_idle: seconds without a batch after which an empty one is returned, for work that is due
+            on a quiet hub, too; None: never.
         columns: names of the columns; properties that are not named are not decoded. Default: all.
         buffer_bytes: bytes of bodies that all partitions together may hold in memory; each has an
             equal share, so that a slow one leaves the others theirs.
@@ -118,6 +131,8 @@ def consume_batches(
         is_valid = function is None or callable(function)
         require(name, function, is_valid, "None, or a function of a partition id")
         check_callable(name, function)
+    is_valid = max_idle is None or is_seconds(max_idle)
+    require("max_idle", max_idle, is_valid, f"None, or {SECONDS}")
     require_flag("handover", handover)
     require_seconds("drain_timeout", drain_timeout, or_zero=True)
     positions = PartitionPositions.checked("start", start)
@@ -152,7 +167,8 @@ def consume_batches(
         receive_path=receive_path,
     )
     hooks = Hooks(on_assigned, on_lost)
-    return ConsumedBatches(client, starts, hooks, drain_timeout, owns_store=owns_store)
+    limits = Limits(drain_timeout, LONGEST if max_idle is None else max_idle)
+    return ConsumedBatches(client, starts, hooks, limits, owns_store=owns_store)
 
 
 class Hooks(NamedTuple):
@@ -160,6 +176,13 @@ class Hooks(NamedTuple):
 
     on_assigned: OnPartition | None
     on_lost: OnPartition | None
+
+
+class Limits(NamedTuple):
+    """Seconds that something may take; see `consume_batches`."""
+
+    drain_timeout: float
+    max_idle: float
 
 
 class ConsumedBatches(IterationGuard, ClosingContext):
@@ -182,14 +205,14 @@ class ConsumedBatches(IterationGuard, ClosingContext):
         client: BatchConsumerClient,
         start: EventPosition | Mapping[str, EventPosition],
         hooks: Hooks,
-        drain_timeout: float,
+        limits: Limits,
         *,
         owns_store: bool,
     ) -> None:
         self.schema: pa.Schema = schema_of(client.settings.names)
         self.lost: dict[str, int] = {}
         self._client, self._start, self._hooks = client, start, hooks
-        self._drain_timeout, self._owns_store = drain_timeout, owns_store
+        self._limits, self._owns_store = limits, owns_store
         self._inbox = Inbox()
         self._positions = plan.Positions()
         self._uncommitted: dict[str, int] = {}
@@ -223,7 +246,9 @@ class ConsumedBatches(IterationGuard, ClosingContext):
             raise StopAsyncIteration
         if self._worker is None:
             self._worker = Worker("consume-batches", self._receive)
-        while (item := await self._inbox.next()) is not None:
+        while (item := await self._inbox.next(self._limits.max_idle)) is not None:
+            if isinstance(item, Idle):
+                return pa.RecordBatch.from_pylist([], self.schema)
             if isinstance(item, Delivered):
                 number, offset = item.batch.last
                 id_ = item.session.partition_id
@@ -232,25 +257,33 @@ class ConsumedBatches(IterationGuard, ClosingContext):
             await self._notified(item)
         raise StopAsyncIteration
 
-    async def commit(self) -> dict[str, int]:
+    @with_checked_arguments
+    async def commit(self, partition_ids: Iterable[str] | None = None) -> dict[str, int]:
         """Save, for each partition, the position of the last batch that was returned.
 
         It covers every batch returned before, including the one being processed: commit when the
         results are safe.
+
+        Args:
+            partition_ids: partitions whose results are safe, for example because their files are
+                closed; None: all.
 
         Returns:
             The sequence numbers saved by this call, by partition id. A partition is left out if it
             is no longer held, see `lost`, or if another writer has saved a later position.
 
         Raises:
+            ConfigurationError: `partition_ids` are no ids.
             StaleCheckpointError: a partition was left out, and the store has `on_stale="raise"`;
                 all others are saved.
             StoreError: the store could not be written. The next commit tries again what was not
                 saved.
         """
+        ids = None if partition_ids is None else checked_ids("partition_ids", partition_ids)
         self.lost, self._uncommitted = self._uncommitted, {}
+        client = self._client
         try:
-            saved = await committed(self._client.store, self._client.scope, self._positions)
+            saved = await committed(client.store, client.scope, self._positions, ids)
         finally:
             await self._inbox.wake()
         for partition_id, number in self.lost.items():
@@ -320,12 +353,12 @@ class ConsumedBatches(IterationGuard, ClosingContext):
             def is_done() -> bool:
                 return session.is_over and self._positions.is_settled(partition_id)
 
-            if not await self._inbox.until(is_done, self._drain_timeout):
+            if not await self._inbox.until(is_done, self._limits.drain_timeout):
                 log.warning(
                     "partition %s is handed over before what was returned of it is committed: "
                     "no commit came within %g s",
                     partition_id,
-                    self._drain_timeout,
+                    self._limits.drain_timeout,
                 )
         position = self._positions.forget(partition_id)
         if position is not None:

@@ -35,6 +35,14 @@ class Notice(NamedTuple):
     is_lost: bool
 
 
+class Idle(NamedTuple):
+    """Message that nothing has come for a while."""
+
+
+LONGEST = 1e6
+"""Seconds; a condition takes no infinite time limit."""
+
+
 class Inbox:
     """Queue in which each partition has at most one batch, so that a busy one holds up no other."""
 
@@ -72,16 +80,21 @@ class Inbox:
         ]
         self._items = deque(kept)
 
-    async def next(self) -> Delivered | Notice | None:
+    def _is_ready(self) -> bool:
+        return bool(self._items) or self._is_closed or self._error is not None
+
+    async def next(self, seconds: float = LONGEST) -> Delivered | Notice | Idle | None:
         """Return the next item; None once closed.
+
+        Args:
+            seconds: after which the answer is `Idle`, if there is no item.
 
         Raises:
             Exception: what `end` was called with, after the items that came before.
         """
         async with self._changed:
-            await self._changed.wait_for(
-                lambda: self._items or self._is_closed or self._error is not None
-            )
+            if not await holds_within(self._changed, self._is_ready, seconds):
+                return Idle()
             if self._is_closed:
                 return None
             if self._items:

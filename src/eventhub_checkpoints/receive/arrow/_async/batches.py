@@ -2,7 +2,7 @@
 
 import logging
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Self
 
 import pyarrow as pa
@@ -30,11 +30,25 @@ from eventhub_checkpoints.stores._async.abilities import ListsScopes
 log = logging.getLogger(__name__)
 
 
-async def committed(store: Any, scope: Scope, positions: plan.Positions) -> dict[str, int]:
-    """Save what was handed out and is not saved yet; return and raise as `Batches.commit`."""
+async def committed(
+    store: Any,
+    scope: Scope,
+    positions: plan.Positions,
+    partition_ids: Collection[str] | None = None,
+) -> dict[str, int]:
+    """Save what was handed out and is not saved yet; return and raise as `Batches.commit`.
+
+    Args:
+        store: of the checkpoints.
+        scope: of the checkpoints.
+        positions: of all partitions.
+        partition_ids: those that are saved; None: all.
+    """
     saved: dict[str, int] = {}
     refused: StaleCheckpointError | None = None
     for partition, position in positions.unsettled().items():
+        if partition_ids is not None and partition not in partition_ids:
+            continue
         before = plan.stale_count(store)
         # As the SDK builds it; the offset is None where the transport has none.
         row = {**scope.as_dict(), "partition_id": partition, **position._asdict()}
