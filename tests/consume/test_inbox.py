@@ -136,5 +136,25 @@ def test_who_waits_for_a_condition_looks_when_it_is_woken(box: Box) -> None:
     assert waiting.wait() is True
 
 
+def test_who_waits_for_an_item_looks_again_and_again_so_that_a_signal_is_handled(
+    box: Box,
+) -> None:
+    taking = box.begin("next")
+    item = box.module.Notice(box.session("0"), is_lost=False)
+    box.inner._items.append(item)  # nobody is notified
+    assert taking.wait() is item
+
+
+def test_what_is_finished_returns_nothing_more_and_keeps_who_puts_waiting(box: Box) -> None:
+    putting = box.begin("put", box.delivered(box.session("0"), 1))
+    eventually(lambda: box.inner._items)
+    box.call("finish")
+    assert box.inner.is_finished
+    assert box.call("next") is None
+    assert not putting.is_over
+    box.call("close")
+    putting.wait()
+
+
 def test_and_gives_up_after_its_time(box: Box) -> None:
     assert box.call("until", lambda: False, 0) is False

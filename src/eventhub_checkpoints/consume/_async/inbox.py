@@ -1,5 +1,6 @@
 """Batches and notices between the workers of a client and whoever iterates over them."""
 
+import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,6 +8,7 @@ from typing import NamedTuple
 
 from eventhub_checkpoints._shared._async.compat import Condition, holds_within
 from eventhub_checkpoints.consume.partition_batch import PartitionBatch
+from eventhub_checkpoints.processing._async.receive_loop import LOOKING_UP
 
 
 @dataclass(eq=False)
@@ -15,10 +17,12 @@ class Session:
 
     Attributes:
         is_over: whether its user knows that no batch follows.
+        is_forgotten: whether a commit no longer covers what was returned of it.
     """
 
     partition_id: str
     is_over: bool = False
+    is_forgotten: bool = False
 
 
 class Delivered(NamedTuple):
@@ -50,7 +54,12 @@ class Inbox:
         self._changed = Condition()
         self._items: deque[Delivered | Notice] = deque()
         self._error: Exception | None = None
-        self._is_closed = False
+        self._is_finished = self._is_closed = False
+
+    @property
+    def is_finished(self) -> bool:
+        """Return whether nothing is taken any more."""
+        return self._is_finished
 
     async def put(self, item: Delivered) -> None:
         """Add a batch, and wait until it is taken or dropped."""
@@ -81,10 +90,10 @@ class Inbox:
         self._items = deque(kept)
 
     def _is_ready(self) -> bool:
-        return bool(self._items) or self._is_closed or self._error is not None
+        return bool(self._items) or self._is_finished or self._error is not None
 
     async def next(self, seconds: float = LONGEST) -> Delivered | Notice | Idle | None:
-        """Return the next item; None once closed.
+        """Return the next item; None once finished or closed.
 
         Args:
             seconds: after which the answer is `Idle`, if there is no item.
@@ -92,16 +101,21 @@ class Inbox:
         Raises:
             Exception: what `end` was called with, after the items that came before.
         """
+        end = time.monotonic() + seconds
         async with self._changed:
-            if not await holds_within(self._changed, self._is_ready, seconds):
-                return Idle()
-            if self._is_closed:
+            # A signal that comes just before a thread waits does not interrupt it.
+            while not await holds_within(self._changed, self._is_ready, min(LOOKING_UP, seconds)):
+                seconds = end - time.monotonic()
+                if seconds <= 0:
+                    return Idle()
+            if self._is_finished:
                 return None
             if self._items:
                 item = self._items.popleft()
                 self._changed.notify_all()
                 return item
-            error, self._error, self._is_closed = self._error, None, True
+            error, self._error = self._error, None
+            self._is_finished = self._is_closed = True
             self._changed.notify_all()
         assert error is not None
         raise error
@@ -122,9 +136,15 @@ class Inbox:
             self._error = error
             self._changed.notify_all()
 
+    async def finish(self) -> None:
+        """Have `next` return None; batches that were put wait for the close."""
+        async with self._changed:
+            self._is_finished = True
+            self._changed.notify_all()
+
     async def close(self) -> None:
         """Drop everything; nobody waits any more."""
         async with self._changed:
-            self._is_closed = True
+            self._is_finished = self._is_closed = True
             self._items.clear()
             self._changed.notify_all()

@@ -2,6 +2,7 @@
 """A consumer group as Arrow batches, for a loop that commits them itself."""
 
 import logging
+import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from typing import Any, NamedTuple, Self
@@ -214,6 +215,7 @@ class ConsumedBatches(IterationGuard, ClosingContext):
         self._client, self._start, self._hooks = client, start, hooks
         self._limits, self._owns_store = limits, owns_store
         self._inbox = Inbox()
+        self._guard = threading.Lock()
         self._positions = plan.Positions()
         self._uncommitted: dict[str, int] = {}
         self._sessions: dict[str, Session] = {}
@@ -250,12 +252,20 @@ class ConsumedBatches(IterationGuard, ClosingContext):
             if isinstance(item, Idle):
                 return pa.RecordBatch.from_pylist([], self.schema)
             if isinstance(item, Delivered):
-                number, offset = item.batch.last
-                id_ = item.session.partition_id
-                self._positions.reach(id_, CheckpointPosition(number, offset))
-                return item.batch.arrow
-            self._notified(item)
+                if self._reach(item):
+                    return item.batch.arrow
+            else:
+                self._notified(item)
         raise StopIteration
+
+    def _reach(self, item: Delivered) -> bool:
+        """Have the next commit cover a batch; return False if its partition was lost meanwhile."""
+        session, position = item.session, CheckpointPosition(*item.batch.last)
+        # Another thread forgets the partition.
+        with self._guard:
+            if not session.is_forgotten:
+                self._positions.reach(session.partition_id, position)
+            return not session.is_forgotten
 
     @with_checked_arguments
     def commit(self, partition_ids: Iterable[str] | None = None) -> dict[str, int]:
@@ -284,6 +294,12 @@ class ConsumedBatches(IterationGuard, ClosingContext):
         client = self._client
         try:
             saved = committed(client.store, client.scope, self._positions, ids)
+        except StaleCheckpointError:
+            raise
+        except BaseException:
+            # The next commit tells of them.
+            self._uncommitted = self.lost | self._uncommitted
+            raise
         finally:
             self._inbox.wake()
         for partition_id, number in self.lost.items():
@@ -320,8 +336,8 @@ class ConsumedBatches(IterationGuard, ClosingContext):
             store.close()
 
     def _request_end(self) -> None:
-        """End the iteration."""
-        Worker("end", self._inbox.close)
+        """End the iteration; what was returned can still be committed."""
+        Worker("end", self._inbox.finish)
 
     def _receive(self) -> None:
         try:
@@ -351,7 +367,8 @@ class ConsumedBatches(IterationGuard, ClosingContext):
         if is_handing_over(self._client.store, *self._client.scope, partition_id):
 
             def is_done() -> bool:
-                return session.is_over and self._positions.is_settled(partition_id)
+                is_over = session.is_over or self._inbox.is_finished
+                return is_over and self._positions.is_settled(partition_id)
 
             if not self._inbox.until(is_done, self._limits.drain_timeout):
                 log.warning(
@@ -360,7 +377,9 @@ class ConsumedBatches(IterationGuard, ClosingContext):
                     partition_id,
                     self._limits.drain_timeout,
                 )
-        position = self._positions.forget(partition_id)
+        with self._guard:
+            session.is_forgotten = True
+            position = self._positions.forget(partition_id)
         if position is not None:
             self._uncommitted[partition_id] = position.sequence_number
 

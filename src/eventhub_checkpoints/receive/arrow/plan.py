@@ -127,6 +127,16 @@ class Positions:
         if known is None or known.sequence_number < position.sequence_number:
             self.handed_out[partition_id] = position
 
+    def covers(self, partition_id: str) -> bool:
+        """Return whether anything that was handed out of a partition is not forgotten."""
+        return partition_id in self.handed_out
+
+    def settle(self, partition_id: str, position: CheckpointPosition) -> None:
+        """Record the position of a partition that was saved, unless it is forgotten meanwhile."""
+        reached = self.handed_out.get(partition_id)
+        if reached is not None and reached.sequence_number >= position.sequence_number:
+            self.settled[partition_id] = position
+
     def is_settled(self, partition_id: str) -> bool:
         """Return whether everything that was handed out of a partition is saved."""
         return self.handed_out.get(partition_id) == self.settled.get(partition_id)
@@ -141,7 +151,8 @@ class Positions:
         """Return the positions that are not saved yet, by partition id."""
         return {
             partition: position
-            for partition, position in self.handed_out.items()
+            # Another thread may forget a partition.
+            for partition, position in [*self.handed_out.items()]
             if self.settled.get(partition) != position
         }
 

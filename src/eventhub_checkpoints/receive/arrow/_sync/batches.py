@@ -50,6 +50,8 @@ def committed(
     for partition, position in positions.unsettled().items():
         if partition_ids is not None and partition not in partition_ids:
             continue
+        if not positions.covers(partition):
+            continue  # it was lost meanwhile, and its next owner saves its own
         before = plan.stale_count(store)
         # As the SDK builds it; the offset is None where the transport has none.
         row = {**scope.as_dict(), "partition_id": partition, **position._asdict()}
@@ -60,7 +62,7 @@ def committed(
         else:
             if plan.stale_count(store) == before:
                 saved[partition] = position.sequence_number
-        positions.settled[partition] = position
+        positions.settle(partition, position)
     if refused:
         raise refused
     return saved
