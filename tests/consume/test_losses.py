@@ -1,5 +1,6 @@
 """Partitions that are lost or handed over at bad moments: during a commit, an end, or a signal."""
 
+import asyncio
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -274,3 +275,54 @@ def test_a_loop_that_a_signal_ends_can_commit_what_is_being_handed_over(
         "0": [*range(20)],
         "1": [*range(20)],
     }
+
+
+class Watched(aio.MemoryCheckpointStore):
+    """Store that tells when another owner was listed twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.listed = 0
+        self.is_known = asyncio.Event()
+
+    async def read_ownerships(self, scope: Scope) -> Any:
+        rows = await super().read_ownerships(scope)
+        self.listed += any(row.owner_id == "thief" for row in rows.rows)
+        if self.listed > 2:
+            self.is_known.set()
+        return rows
+
+
+async def closed_although_lost(text: str) -> list[str]:
+    """Lose a partition while it is being closed for another reason; return how that went on."""
+    store, log = Watched(), list[str]()
+    closing, released = asyncio.Event(), asyncio.Event()
+
+    async def on_batch(context: Any, batch: Any) -> None:
+        raise ValueError("bad row")
+
+    async def on_close(context: Any, reason: Any) -> None:
+        closing.set()
+        try:
+            await released.wait()
+        except asyncio.CancelledError:
+            log.append("cancelled")
+            raise
+        log.append(reason.name)
+
+    client = aio_arrow.BatchConsumerClient(text, checkpoint_store=store, **QUICK)
+    receiving = asyncio.create_task(client.receive_batch(on_batch, on_partition_close=on_close))
+    await closing.wait()
+    rows = await store.list_ownership(*client.scope)
+    await store.claim_ownership([{**row, "owner_id": "thief"} for row in rows])
+    await store.is_known.wait()
+    released.set()
+    await client.close()
+    await receiving
+    return log
+
+
+def test_a_partition_that_is_lost_while_it_is_being_closed_is_closed_to_the_end(
+    text: str, loop: Loop
+) -> None:
+    assert loop.finished(closed_although_lost(text)) == ["OWNERSHIP_LOST"] * 2

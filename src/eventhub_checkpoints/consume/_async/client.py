@@ -96,10 +96,11 @@ class PartitionWork:
         self.reader.stop()
 
     def stop(self) -> None:
-        """Have the worker close the partition; another one calls this."""
-        self.end()
-        if self.worker is not None:
-            self.worker.interrupt()
+        """Have the worker close the partition, unless it does; another one calls this."""
+        if not self.is_stopping:
+            self.end()
+            if self.worker is not None:
+                self.worker.interrupt()
 
 
 class GroupContext(PartitionContext):
