@@ -7,22 +7,26 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
 
+from crashes.__main__ import main
 from crashes.harness import Result, shrunk
 from crashes.processing.plan import STREAM_EVERY, drawn
 from crashes.processing.rounds import Outcome
 from crashes.processing.scenario import report
 from crashes.processing.storage import Server
 from crashes.workers.claimed import SLACK, Replay
-from crashes.workers.journal import Journal, Line, Reading
+from crashes.workers.journal import HANDS_OVER, LOSES, Journal, Line, Reading
 from crashes.workers.judge import GRACE, Judge, lost
-from crashes.workers.orders import Orders, orders_of
+from crashes.workers.orders import OFFICIAL, WAYS, Orders, Way, chosen_orders, orders_of
 
 POOL = Orders(name="a", way="pool", variant="sync", seed=0, events=2, max_pending=3, batch=4)
 BOUNDED = replace(POOL, max_unsaved=3)
 TIMED = replace(POOL, events=None, seconds=1.0)
+LOOP = replace(POOL, way="batches", events=6, max_pending=60, max_unsaved=6)
+LOOP_OF_PROCESSOR = replace(POOL, way="batch-processor", events=2, batch=4)
 
 
 class Story:
@@ -107,7 +111,12 @@ def test_a_worker_that_leaves_an_event_out_is_told() -> None:
 
 @pytest.mark.parametrize(
     ("way", "problems"),
-    [("processor", []), ("pool", ["began at 2, where -1 was saved"])],
+    [
+        ("processor", []),
+        ("batch-processor", []),
+        ("pool", ["began at 2, where -1 was saved"]),
+        ("batches", ["began at 2, where -1 was saved"]),
+    ],
 )
 def test_only_a_processor_continues_after_what_it_has_finished_and_not_saved(
     way: str, problems: list[str]
@@ -119,8 +128,22 @@ def test_only_a_processor_continues_after_what_it_has_finished_and_not_saved(
 
 @pytest.mark.parametrize(
     ("orders", "events", "seconds", "bound"),
-    [(POOL, 6, SLACK + 0.1, 5), (TIMED, 4, SLACK + 1.1, 3), (BOUNDED, 4, 0, 3)],
-    ids=["by events", "by seconds", "by max_unsaved"],
+    [
+        (POOL, 6, SLACK + 0.1, 5),
+        (TIMED, 4, SLACK + 1.1, 3),
+        (BOUNDED, 4, 0, 3),
+        (LOOP, 7, 0, 6),
+        (replace(LOOP, max_unsaved=None), 7, SLACK + 0.1, 6),
+        (LOOP_OF_PROCESSOR, 7, SLACK + 0.1, 6),
+    ],
+    ids=[
+        "by events",
+        "by seconds",
+        "by max_unsaved",
+        "of a loop that repeats a commit",
+        "of a loop that goes on",
+        "of a processor of batches",
+    ],
 )
 def test_more_events_that_are_read_again_than_may_be_are_told(
     orders: Orders, events: int, seconds: float, bound: int
@@ -134,7 +157,14 @@ def test_more_events_that_are_read_again_than_may_be_are_told(
 
 @pytest.mark.parametrize(
     ("orders", "events", "seconds"),
-    [(POOL, 5, SLACK + 0.1), (POOL, 9, SLACK - 0.1), (TIMED, 9, SLACK + 0.9), (BOUNDED, 3, 9)],
+    [
+        (POOL, 5, SLACK + 0.1),
+        (POOL, 9, SLACK - 0.1),
+        (TIMED, 9, SLACK + 0.9),
+        (BOUNDED, 3, 9),
+        (LOOP, 6, 9),
+        (LOOP_OF_PROCESSOR, 6, SLACK + 0.1),
+    ],
 )
 def test_as_many_events_as_may_be_are_read_again_without_a_word(
     orders: Orders, events: int, seconds: float
@@ -170,6 +200,12 @@ def test_writes_after_the_new_owner_has_looked_do_not_hide_that_one_before_was_l
     assert told.problems == []
 
 
+def test_what_is_done_while_commits_fail_at_another_partition_does_not_count() -> None:
+    told = story(replace(LOOP, max_unsaved=None)).process(0).tell("a", "uncommitted")
+    told.process(*range(1, 9)).wait(SLACK + 0.1).tell("a", "kill").begin("b", -1)
+    assert told.problems == []
+
+
 def test_what_is_done_when_a_write_that_failed_is_not_tried_again_counts() -> None:
     told = story(POOL).process(0).tell("a", "saving", 0).tell("a", "unsaved", 0).wait(9)
     told.process(*range(1, 6)).wait(SLACK + 0.1).tell("a", "kill").begin("b", -1)
@@ -189,6 +225,43 @@ def test_after_a_graceful_end_only_what_has_failed_is_read_again() -> None:
     told = story(POOL).process(0, 1, 3).tell("a", "begun", 2).tell("a", "failed", 2)
     told.tell("a", "closing", 1).tell("a", "closed").begin("b", 1)
     assert told.problems == []
+
+
+def handed_over(orders: Orders) -> Story:
+    """The owner has done three events, and saved one, when it is asked for its partition."""
+    told = story(orders).process(0, 1, 2).tell("a", "saving", 0).tell("a", "saved", 0)
+    return told.tell("a", "closing", HANDS_OVER)
+
+
+@pytest.mark.parametrize("orders", [POOL, LOOP, LOOP_OF_PROCESSOR], ids=lambda one: one.way)
+def test_what_is_read_twice_although_the_partition_was_handed_over_is_told(orders: Orders) -> None:
+    told = handed_over(orders).tell("a", "releasing").begin("b", 0)
+    problem = "after a hand-over 0 is saved, and 2 was finished"
+    assert [one.split(";")[0] for one in told.problems] == [problem]
+    assert told.counts["hand-overs"] == told.counts["read twice"] == 1
+
+
+def test_a_hand_over_that_saves_all_is_counted_and_breaks_no_rule() -> None:
+    told = handed_over(LOOP).tell("a", "saving", 2).tell("a", "saved", 2)
+    assert told.tell("a", "releasing").begin("b", 2).problems == []
+    assert told.ways["sync batches"]["hand-overs"] == 1
+
+
+def test_a_batch_that_is_begun_while_its_partition_is_handed_over_counts_as_any_other() -> None:
+    told = story(LOOP).tell("a", "closing", HANDS_OVER).process(*range(7)).begin("b", -1)
+    assert [one.split(";")[0] for one in told.problems] == [
+        "7 events are read again, expected at most 6"
+    ]
+
+
+def test_what_was_not_released_or_could_not_be_saved_is_no_hand_over() -> None:
+    taken = handed_over(LOOP).begin("b", 0).tell("a", "releasing")
+    failed = handed_over(LOOP).tell("a", "saving", 2).tell("a", "unsaved", 2)
+    failed.tell("a", "releasing").begin("b", 0)
+    lost = story(LOOP).process(0, 1, 2).tell("a", "closing", LOSES).tell("a", "releasing")
+    for told in (taken, failed, lost.begin("b", 0)):
+        assert told.problems == []
+        assert told.counts["hand-overs"] == 0
 
 
 def test_two_claims_that_win_with_the_same_etag_are_told() -> None:
@@ -309,10 +382,10 @@ def test_the_report_has_a_row_for_each_store_and_each_way_on_it_and_on_all() -> 
     printed = report([*results, Result(problems=["a driver has ended"])]).replace("  ", "")
     lines = printed.splitlines()
     assert [line for line in lines if line.startswith("| all")] == [
-        "| all| aio pool | 14 | 4 | 2| 0| 0| 0| 0| 3 of 4 | 9 |"
+        "| all| aio pool | 14 | 4 | 2| 0| 0| 0| 0| 0| 3 of 4 | 9 |"
     ]
     of_redis = [line for line in lines if line.startswith("| redis")]
-    assert of_redis[0] == "| redis| 1| 1| 7| 2 | 0| 0| 0| 0| 3 of 4 | 9 |"
+    assert of_redis[0] == "| redis| 1| 1| 7| 2 | 0| 0| 0| 0| 0| 3 of 4 | 9 |"
     assert len(of_redis) == 2
 
 
@@ -341,6 +414,38 @@ def test_a_plan_is_drawn_from_its_seed_and_can_leave_out_each_of_its_names() -> 
             rest = plan.without([name]).names
             assert set(plan.names) - set(rest) >= {name}
         assert plan.without(plan.names).lives == []
+
+
+def ways_of(store: str, ways: Sequence[Way]) -> set[str]:
+    plans = [drawn(number, store, Server.faults, ways) for number in range(30)]
+    members = [member.orders for plan in plans for life in plan.lives for member in life.members]
+    return {orders.way for orders in [*members, *(plan.last for plan in plans)]}
+
+
+def test_workers_are_drawn_from_the_ways_that_are_chosen_and_official_ones_only_for_blob() -> None:
+    assert ways_of("redis", WAYS) == {*WAYS} - {OFFICIAL}
+    assert ways_of("blob", WAYS) == {*WAYS}
+    chosen: list[Way] = ["batches", "batch-processor", OFFICIAL]
+    assert ways_of("redis", chosen) == {"batches", "batch-processor"}
+    assert ways_of("blob", chosen) == {*chosen}
+
+
+@pytest.mark.parametrize("ways", ["batches,bathces", "", OFFICIAL])
+def test_ways_that_no_store_has_are_refused(ways: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["processing", "--ways", ways])
+    assert "argument --ways: " in capsys.readouterr().err
+
+
+def test_a_loop_over_batches_returns_as_many_events_as_it_commits_at_once() -> None:
+    drawn_orders = [chosen_orders(Random(number), "a", ["batches"]) for number in range(30)]
+    for orders in drawn_orders:
+        bound = orders.commits_after * orders.batch
+        assert orders.events == bound
+        assert orders.window == 0
+        assert orders.max_unsaved in (None, bound)
+    for name in ("hands_over", "restarts", "path", "buffer", "wait", "max_unsaved"):
+        assert len({getattr(orders, name) for orders in drawn_orders}) > 1, name
 
 
 def test_a_round_of_many_has_a_stream_whose_hub_is_not_created_again() -> None:

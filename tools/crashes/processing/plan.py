@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from crashes.processing.stream import Stream
-from crashes.workers.orders import HOUR, WAYS, Orders, chosen_orders
+from crashes.workers.orders import HOUR, OFFICIAL, WAYS, Orders, Way, chosen_orders
 
 End = Literal["kill", "stop"]
 HUB_FAULTS = ("connections lost", "connections refused", "hub busy", "hub slow")
@@ -21,6 +21,8 @@ STREAM_EVERY = 50
 would need its checkpoint folder removed."""
 BEHIND = -50 * 60.0
 """A client's tokens are valid for an hour by its clock; later, the hub would refuse them."""
+OFFICIAL_SHARE = 0.25
+"""Of the workers on Blob Storage."""
 OWN_CLOCK = "sqlite"
 """The store whose clock is that of the workers' machine."""
 
@@ -118,13 +120,14 @@ class Plan:
         return replace(self, lives=lives, stream=stream)
 
 
-def drawn(seed: int, store: str, faults: Sequence[str]) -> Plan:
+def drawn(seed: int, store: str, faults: Sequence[str], ways: Sequence[Way] = WAYS) -> Plan:
     """Draw the plan of a seed.
 
     Args:
         seed: of the round.
         store: its name.
         faults: kinds that its storage can have.
+        ways: those that workers are drawn from.
     """
     chance = random.Random(seed)
     names = iter(range(100))
@@ -133,7 +136,7 @@ def drawn(seed: int, store: str, faults: Sequence[str]) -> Plan:
 
     def member() -> Member:
         nonlocal workers
-        orders = orders_of_a_worker(chance, f"worker-{workers}", store)
+        orders = orders_of_a_worker(chance, f"worker-{workers}", store, ways)
         workers += 1
         waits, end = chance.random() < 0.85, chance.random()
         return Member(
@@ -149,19 +152,19 @@ def drawn(seed: int, store: str, faults: Sequence[str]) -> Plan:
             drawn_faults.append(Fault(f"fault-{next(names)}", kind, seconds))
         recreated = Fault(f"fault-{next(names)}", RECREATE, 0) if chance.random() < 0.1 else None
         lives.append(Life(members, drawn_faults, chance.uniform(0, 1.5), recreated))
-    last = orders_of_a_worker(chance, "last", store)
+    last = orders_of_a_worker(chance, "last", store, ways)
     stream = None
     if seed % STREAM_EVERY == 0:
         stream = Stream("stream", chance.random() < 0.7, chance.random() < 0.5)
         lives = [replace(life, recreated=None) for life in lives]
-    last = replace(last, failures=0.0, slowness=0.0, write_slowness=0.0)
+    last = replace(last, failures=0.0, slowness=0.0, write_slowness=0.0, restarts=False)
     return Plan(seed, store, lives, last, stream)
 
 
-def orders_of_a_worker(chance: random.Random, name: str, store: str) -> Orders:
+def orders_of_a_worker(chance: random.Random, name: str, store: str, ways: Sequence[Way]) -> Orders:
     """Return random orders that suit a store."""
-    if store == "blob" and chance.random() < 0.25:
+    if store == "blob" and OFFICIAL in ways and chance.random() < OFFICIAL_SHARE:
         # The official stores compare the server's times with the worker's clock.
-        return chosen_orders(chance, name, ("official",))
+        return chosen_orders(chance, name, (OFFICIAL,))
     clocks = (0.0,) if store == OWN_CLOCK else (0.0,) * 8 + (BEHIND, HOUR)
-    return chosen_orders(chance, name, WAYS, clocks)
+    return chosen_orders(chance, name, [way for way in ways if way != OFFICIAL], clocks)

@@ -2,11 +2,13 @@
 
     python -m crashes processing --store all --rounds 170 --parallel 8      several rounds at once
     python -m crashes processing --store redis --seed 7 --rounds 1 --without fault-0,worker-2
+    python -m crashes processing --ways batches,batch-processor,each --rounds 200
 
 In each round some workers process the events of two partitions, one after another or two at once,
 with either client and every way of saving: a write for each event, a `CoalescingCheckpointStore`, a
-`Checkpointer` with a pool or sequentially, an `EventProcessor`, on Blob also the official store,
-with policies and limits chosen by the seed. Half of them are behind a `HandoverStore`. Some
+`Checkpointer` with a pool or sequentially, an `EventProcessor` of events or of Arrow batches, a
+loop over `consume_batches`, on Blob also the official store, with policies and limits chosen by the
+seed. Half of them are behind a `HandoverStore`. Some
 workers' clocks are an hour off. The workers are killed, stopped, or suspended for longer than an
 ownership lasts; the storage is away, silent, slow, killed and started again, without room on its
 disk, or loses its answers; the hub drops or refuses connections, is busy, or is created again. In
@@ -32,10 +34,11 @@ from crashes.processing.rounds import Stage, run_round
 from crashes.processing.storage import SINGLE, STORES, running
 from crashes.workers.claimed import Replay, nearest
 from crashes.workers.nursery import Nursery
+from crashes.workers.orders import OFFICIAL, WAYS, Way
 from eventhub_checkpoints.localhub import LocalHub
 
 ROUNDS = 10
-JUDGED = ("lost", "back", "two owners", "replay")
+JUDGED = ("lost", "back", "two owners", "replay", "read twice")
 """Kinds of broken rules that have a column even if they did not occur."""
 BOUNDED = ("nearest to its bound", "most read again")
 
@@ -46,6 +49,7 @@ class Share(NamedTuple):
     Attributes:
         store: its name.
         seeds: of the rounds.
+        ways: of saving, that workers are drawn from.
         without: names of faults and workers to leave out.
         shrinks: whether a failing round is made smaller.
         command: repeats a round.
@@ -53,6 +57,7 @@ class Share(NamedTuple):
 
     store: str
     seeds: range
+    ways: Sequence[Way] = WAYS
     without: Sequence[str] = ()
     shrinks: bool = False
     command: str = f"{PROGRAM} processing"
@@ -62,20 +67,42 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that only this scenario has."""
     parser.add_argument("--store", choices=("all", *STORES), default="sqlite")
     parser.add_argument(
+        "--ways",
+        type=some_ways,
+        default=",".join(WAYS),
+        metavar="NAMES",
+        help=f"ways of saving, of {', '.join(WAYS)}; {OFFICIAL} is used beside others, on Blob",
+    )
+    parser.add_argument(
         "--parallel", type=at_least_one, default=1, metavar="N", help="rounds at once"
     )
     parser.add_argument("--without", metavar="NAMES", default="", help="faults and workers")
     parser.add_argument("--no-shrink", action="store_true", help="do not make failures smaller")
 
 
+def some_ways(text: str) -> str:
+    """Return names of ways of saving.
+
+    Raises:
+        argparse.ArgumentTypeError: one is unknown, or none of them is for every store.
+    """
+    names = {*text.split(",")}
+    if unknown := names - {*WAYS}:
+        raise argparse.ArgumentTypeError(f"no way of saving: {', '.join(sorted(unknown))}")
+    if names == {OFFICIAL}:
+        raise argparse.ArgumentTypeError(f"{OFFICIAL} needs another way beside it")
+    return text
+
+
 def results(chosen: argparse.Namespace, command: str) -> Iterator[Result]:
     """Run the chosen rounds, in this process or in several, and yield their results."""
     seeds = seeds_of(chosen)
     most = -(-chosen.rounds // chosen.parallel)
+    ways = [way for way in WAYS if way in chosen.ways.split(",")]
     without = [name for name in chosen.without.split(",") if name]
     shrinks = not (without or chosen.no_shrink)
     shares = [
-        Share(store, seeds[first : first + most], without, shrinks, repeating(command, store))
+        Share(store, seeds[first : first + most], ways, without, shrinks, repeating(command, store))
         for first in range(0, chosen.rounds, most)
         for store in (SINGLE if chosen.store == "all" else (chosen.store,))
     ]
@@ -104,7 +131,7 @@ def run_rounds(share: Share) -> list[Result]:
     with running(share.store) as storage, LocalHub({"none": 1}) as hub, Nursery() as nursery:
         stage = Stage(storage, hub, nursery)
         for seed in share.seeds:
-            plan = drawn(seed, share.store, storage.faults)
+            plan = drawn(seed, share.store, storage.faults, share.ways)
             run = partial(run_round, stage, plan.without(share.without))
             smaller = partial(needless, stage, plan) if share.shrinks else lambda: share.without
             found.append(told(share.command, seed, run, smaller))

@@ -5,7 +5,8 @@ policy of `events`, that many plus those that may be in progress, the `window` o
 policy of `seconds`, what was done since then plus the window. Not counted is what was done during
 the last two writes, including the pauses after failed ones, or in the last `SLACK` before them or
 the session's end: a busy machine wakes threads late. With `max_unsaved` every started event counts,
-done or not; the bound is `max_unsaved`.
+done or not; the bound is `max_unsaved`. A loop over batches has no window: it may have been given
+as many events as it commits at once.
 """
 
 from collections import defaultdict
@@ -50,7 +51,8 @@ class Claimed:
     Attributes:
         orders: of its worker.
         start: position after which it began.
-        begun: events that were started before it was closed, and when.
+        has_begun: whether any event was started.
+        begun: events that were started before it was closed, and when; of a loop over batches all.
         repeats: whether an event was started again, as after a connection was lost.
         done: events that were done, and when.
         failed: events that were given up.
@@ -61,12 +63,15 @@ class Claimed:
         writes: when each successful write began, counted from the first attempt, and ended.
         closing_at: when the client closed it.
         is_graceful: whether it was closed because the client stopped.
+        hands_over: whether it was closed because another consumer has asked for the partition.
+        released_at: when the client was about to release it.
         closed_at: when it ended gracefully.
         left: events that were started and neither done nor failed when the library had ended it.
     """
 
     orders: Orders
     start: int
+    has_begun: bool = False
     begun: dict[int, float] = field(default_factory=dict)
     repeats: bool = False
     done: dict[int, float] = field(default_factory=dict)
@@ -78,6 +83,8 @@ class Claimed:
     writes: list[tuple[float, float]] = field(default_factory=list)
     closing_at: float | None = None
     is_graceful: bool = False
+    hands_over: bool = False
+    released_at: float | None = None
     closed_at: float | None = None
     left: set[int] = field(default_factory=set)
 
@@ -125,7 +132,7 @@ def replay_of(claim: Claimed, position: int, read_at: float, end: float) -> Repl
 
 
 def unfinished(claim: Claimed, position: int) -> list[str]:
-    """Return descriptions of what a graceful end has left."""
+    """Return descriptions of what a graceful end, or a hand-over, has left."""
     found: list[str] = []
     if claim.repeats and claim.failed:
         # The number does not tell which of the repeated events has failed.

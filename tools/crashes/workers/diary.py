@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from crashes.workers.journal import NOTHING, Journal
+from crashes.workers.journal import HANDS_OVER, LOSES, NOTHING, STOPS, Journal
 from crashes.workers.orders import Orders
 
 PARTITIONS = ("0", "1")
@@ -29,6 +29,7 @@ class Claim:
         self._journal = journal
         self.partition = partition
         self._number = number
+        self._is_closing = False
         self.is_announced = False
 
     def begun(self, event: Any) -> None:
@@ -47,10 +48,16 @@ class Claim:
         """Record that the handler raises, and may receive the event again."""
         self._journal.write("raised", self.partition, self._number, event.sequence_number)
 
-    def closing(self, reason: Any) -> None:
-        """Record that the client closes the partition."""
-        stops = int(reason.name == "SHUTDOWN")
-        self._journal.write("closing", self.partition, self._number, stops)
+    def closing(self, reason: Any, *, hands_over: bool = False) -> None:
+        """Record that the client closes the partition, the first time."""
+        if not self._is_closing:
+            self._is_closing = True
+            how = STOPS if reason.name == "SHUTDOWN" else HANDS_OVER if hands_over else LOSES
+            self._journal.write("closing", self.partition, self._number, how)
+
+    def uncommitted(self) -> None:
+        """Record that a commit of several partitions has failed."""
+        self._journal.write("uncommitted", self.partition, self._number)
 
     def closed(self) -> None:
         """Record that the library has ended the session."""
@@ -77,6 +84,12 @@ class Diary:
             if self._owned_by_others.get(partition) != is_other:
                 self._owned_by_others[partition] = is_other
                 self._journal.write("other" if is_other else "own", partition)
+
+    def releasing(self, proposals: Iterable[Mapping[str, Any]]) -> None:
+        """Record that partitions are released next, so that nothing more is saved of them."""
+        for row in of_group(proposals):
+            if row["owner_id"] == "":
+                self._journal.write("releasing", row["partition_id"])
 
     def won(
         self, proposals: Iterable[Mapping[str, Any]], rows: Iterable[Mapping[str, Any]]

@@ -6,7 +6,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-Deed = Literal["listing", "listed", "claimed", "begun", "done", "failed", "raised", "closing"]
+Deed = Literal[
+    "listing",
+    "listed",
+    "claimed",
+    "begun",
+    "done",
+    "failed",
+    "raised",
+    "closing",
+    "releasing",
+]
 Seen = Literal["won", "other", "own", "stored", "frozen", "thawed", "recreated"]
 Failed = Literal["survived", "succeeded"]
 Streamed = Literal["read", "publishing", "published"]
@@ -15,10 +25,12 @@ What = (
     | Seen
     | Failed
     | Streamed
-    | Literal["closed", "saving", "saved", "refused", "unsaved", "kill", "ended"]
+    | Literal["closed", "saving", "saved", "refused", "unsaved", "uncommitted", "kill", "ended"]
 )
 NOTHING = -1
 """Position of a partition without a saved position."""
+LOSES, STOPS, HANDS_OVER = range(3)
+"""Reasons for which a partition is closed."""
 
 
 class Line(NamedTuple):
@@ -29,15 +41,16 @@ class Line(NamedTuple):
         who: the worker, or its parent.
         what: `listed` is recorded for every partition, with the position; `begun` after the
             library was notified, `done` before it is; `saving` before the store is called, and
-            one of the three after it afterwards; `closing` has 1 as the number if the client
-            stops. `won` is a claim that the store has returned, `other` and `own` is the owner in
-            a list. The parent records `kill` before it kills a worker, `ended` with the exit
-            status, `frozen` and `thawed`, `stored` for a row of an ownership, and `recreated` when
-            the hub's numbers begin again. Where a cluster may forget what it has confirmed, the
-            parent records `survived` for the rows of each node that may succeed the dead primary,
-            and `succeeded` for the node that did; `claim` has the node. A Spark stream records
-            `read` in its sink, and `publishing` and `published` before and after its publisher
-            calls the store.
+            one of the three after it afterwards; `uncommitted` when a commit has failed, whichever
+            partition it failed at; `closing` has one of the reasons as the number;
+            `releasing` is recorded before the client releases a partition. `won` is a claim that
+            the store has returned, `other` and `own` is the owner in a list. The parent records
+            `kill` before it kills a worker, `ended` with the exit status, `frozen` and `thawed`,
+            `stored` for a row of an ownership, and `recreated` when the hub's numbers begin again.
+            Where a cluster may forget what it has confirmed, the parent records `survived` for the
+            rows of each node that may succeed the dead primary, and `succeeded` for the node that
+            did; `claim` has the node. A Spark stream records `read` in its sink, and `publishing`
+            and `published` before and after its publisher calls the store.
         partition: its id, or `-`.
         claim: number of the worker's session of the partition.
         number: a sequence number.

@@ -7,6 +7,8 @@ The lines are in the order of the actions, so these rules need no clock:
 3. With `max_unsaved` = M a session has started no event more than M after the position found.
 4. After a graceful end, all that was finished in order is saved, and all that was started is done.
 5. Of all claims with one etag one wins, and no stored row has an etag that was replaced.
+6. After a hand-over, that is, if the owner was asked for the partition and has released it, nothing
+   that was done is read again, unless a write has failed.
 
 Two rules have a clock. Without `max_unsaved`, `claimed.py` has the bound for what is read again.
 And a worker that has read that a partition has another owner begins no event of it `GRACE` seconds
@@ -26,8 +28,8 @@ from collections.abc import Iterable, Mapping
 
 from crashes.workers.claimed import PATIENCE, Claimed, Replay, replay_of, unfinished, way_of
 from crashes.workers.diary import PARTITIONS
-from crashes.workers.journal import NOTHING, Line
-from crashes.workers.orders import Orders
+from crashes.workers.journal import HANDS_OVER, NOTHING, STOPS, Line
+from crashes.workers.orders import PROCESSORS, Orders
 
 GRACE = 15.0
 """Seconds within which a worker on a busy machine stops what it has lost; usually less than one."""
@@ -146,7 +148,8 @@ class Judge:
 
     def _on_begun(self, line: Line) -> None:
         claim = self._of(line)
-        if not claim.begun:
+        if not claim.has_begun:
+            claim.has_begun = True
             self._check_start(line, claim)
         since = self._others.get((line.who, line.partition))
         _, thawed = self._frozen.get(line.who, (0.0, 0.0))
@@ -154,13 +157,14 @@ class Judge:
             began = f"began {line.number}, {line.at - since:.1f} s after it read of another owner"
             self._problem(line, "two owners", began)
         claim.repeats |= line.number in claim.begun
-        if claim.closing_at is None:
+        # A loop over batches still has the batch that it was given before.
+        if claim.closing_at is None or claim.orders.way == "batches":
             claim.begun.setdefault(line.number, line.at)
 
     def _check_start(self, line: Line, claim: Claimed) -> None:
         """Check where a session begins; `claim.start` becomes where it has to."""
         before = self._claims.get((line.who, line.partition, line.claim - 1))
-        if before and claim.start == NOTHING and before.orders.way == "processor":
+        if before and claim.start == NOTHING and before.orders.way in PROCESSORS:
             # A processor that has saved nothing continues after what it has finished.
             claim.start = before.prefix
         if line.number != claim.start + 1:
@@ -249,7 +253,13 @@ class Judge:
 
     def _on_closing(self, line: Line) -> None:
         claim = self._of(line)
-        claim.closing_at, claim.is_graceful = line.at, bool(line.number)
+        claim.closing_at = line.at
+        claim.is_graceful, claim.hands_over = line.number == STOPS, line.number == HANDS_OVER
+
+    def _on_releasing(self, line: Line) -> None:
+        for (who, _, _), claim in self._open[line.partition].items():
+            if who == line.who and claim.closing_at is not None:
+                claim.released_at = line.at
 
     def _on_closed(self, line: Line) -> None:
         claim = self._of(line)
@@ -281,6 +291,11 @@ class Judge:
     def _on_unsaved(self, line: Line) -> None:
         self._of(line).has_failed_writes = True
 
+    def _on_uncommitted(self, line: Line) -> None:
+        claim = self._of(line)
+        claim.has_failed_writes, claim.tried_at = True, line.at
+        claim.troubled_since = claim.troubled_since or line.at
+
     def _on_kill(self, line: Line) -> None:
         self._dead[line.who] = line.at
         self._count(line.who, "kills")
@@ -311,6 +326,11 @@ class Judge:
         if claim.is_graceful and is_over and not claim.has_failed_writes:
             for what in unfinished(claim, position):
                 self._problem(line, "graceful", f"after a graceful end {what}; {told}", key[0])
+        is_released = claim.released_at is not None and claim.released_at <= read_at
+        if claim.hands_over and is_released and not claim.has_failed_writes:
+            self._count(key[0], "hand-overs")
+            for what in unfinished(claim, position):
+                self._problem(line, "read twice", f"after a hand-over {what}; {told}", key[0])
 
     def lost(self, published: Mapping[str, int]) -> list[tuple[str, int]]:
         """Return and count events that nobody has done.

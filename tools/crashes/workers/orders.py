@@ -6,15 +6,26 @@ The constants are settings that all workers share.
 import json
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args
 
 from eventhub_checkpoints import Policy, every, trailing
 
-Way = Literal["pool", "handler", "processor", "coalesced", "each", "official"]
+Way = Literal[
+    "pool",
+    "handler",
+    "processor",
+    "coalesced",
+    "each",
+    "batches",
+    "batch-processor",
+    "official",
+]
 Variant = Literal["sync", "aio"]
-WAYS: tuple[Way, ...] = tuple(way for way in get_args(Way) if way != "official")
-"""Ways of saving on any store; `official` needs Blob Storage."""
+OFFICIAL: Way = "official"
+WAYS: tuple[Way, ...] = get_args(Way)
+"""All ways of saving; `OFFICIAL` needs Blob Storage."""
+PROCESSORS: tuple[Way, ...] = ("processor", "batch-processor")
 HOUR = 3600.0
 VARIANTS: tuple[Variant, ...] = get_args(Variant)
 
@@ -56,25 +67,34 @@ class Orders:
         way: `pool`: events are tracked, and finished out of order by threads or tasks; `handler`:
             tracked, and finished sequentially; `processor`: an `EventProcessor`; `coalesced`: a
             checkpoint for every event through a `CoalescingCheckpointStore`; `each`: one that is
-            written before the next event; `official`: the same with the store of the official
-            package.
+            written before the next event; `batches`: a loop over `consume_batches` that commits;
+            `batch-processor`: an `EventProcessor` with `process_batch`; `official`: as `each`, with
+            the store of the official package.
         variant: of the client and the store: sync or aio.
         seed: of its delays and failures.
         connection: of the hub; it and the next two are places, which a round fills in.
         url: of the store.
         journal: path of the file.
         saves_trailing: whether the policy is `trailing` rather than `every`.
-        events: of the policy; None: it does not count.
+        events: of the policy; None: it does not count. A loop over batches has none, and commits
+            after this many at most.
         seconds: of the policy; None: it has no clock.
         max_pending: of the checkpointer, or of the processor.
-        max_unsaved: of the checkpointer; None: no limit.
-        batch: maximum number of events per call of a processor.
+        max_unsaved: of the checkpointer; None: no limit. A loop over batches repeats a commit that
+            fails, and so has one.
+        batch: maximum number of events per call of a processor, or per batch.
         is_apart: whether a processor finishes events separately.
         slowness: seconds that an event may take.
         write_slowness: additional seconds that a write may take.
         failures: share of events that fail, each time.
         clock: seconds by which the worker's clock is ahead.
         hands_over: whether a `HandoverStore` is around the store; a processor has its own.
+        wait: `max_wait` of batches, in seconds.
+        buffer: `buffer_bytes` of batches.
+        path: `receive_path` of batches.
+        commits_after: number of batches after which a loop over them commits.
+        restarts: whether such a loop ends when an event fails, and another one begins; it is
+            stopped by `close`, without a last commit.
     """
 
     name: str
@@ -96,6 +116,11 @@ class Orders:
     failures: float = 0.0
     clock: float = 0.0
     hands_over: bool = False
+    wait: float = 0.0
+    buffer: int = 2**20
+    path: str = "auto"
+    commits_after: int = 1
+    restarts: bool = False
 
     @property
     def policy(self) -> Policy:
@@ -109,6 +134,10 @@ class Orders:
         """Number of events that may be started and not passed: a worker's end makes them repeat."""
         if self.way == "pool":
             return self.max_pending
+        if self.way == "batches":
+            return 0  # it commits all that was returned
+        if self.way == "batch-processor":
+            return self.batch
         if self.way == "processor":
             return self.batch + (self.max_pending if self.is_apart else 0)
         return 1
@@ -120,6 +149,19 @@ class Orders:
         bounded = "" if self.max_unsaved is None else ", max_unsaved"
         handing = ", handing over" if self.hands_over else ""
         return f"{self.variant} {ways.get(self.way, self.way)}{bounded}{handing}"
+
+    @property
+    def batching(self) -> Mapping[str, Any]:
+        """Return the settings of a member of the group that reads in batches."""
+        return {
+            "max_rows": self.batch,
+            "max_wait": self.wait,
+            "buffer_bytes": self.buffer,
+            "receive_path": self.path,
+            "columns": ("partition", "sequenceNumber"),
+            "load_balancing_interval": CLIENT["load_balancing_interval"],
+            "partition_ownership_expiration_interval": EXPIRY_SECONDS,
+        }
 
     def to_json(self) -> str:
         """Return the orders as JSON, for the command line."""
@@ -139,9 +181,9 @@ def chosen_orders(
     """
     way = chance.choice(ways)
     has_policy = way not in ("each", "official")
-    has_bound = way in ("pool", "handler") and chance.random() < 0.5
+    has_bound = way in ("pool", "handler", "batches") and chance.random() < 0.5
     counted = chance.random()
-    return Orders(
+    orders = Orders(
         name=name,
         way=way,
         variant=chance.choice(VARIANTS),
@@ -153,13 +195,22 @@ def chosen_orders(
         max_unsaved=chance.choice((1, 5, 40, 100)) if has_bound else None,
         batch=chance.randint(1, 30),
         is_apart=chance.random() < 0.5,
-        hands_over=way in ("pool", "handler", "coalesced", "each") and chance.random() < 0.5,
+        hands_over=way not in ("official", *PROCESSORS) and chance.random() < 0.5,
         # Otherwise a pool would always be empty when a stopping client calls the close handler.
         slowness=chance.choice((0.0, 0.005, 0.02, 0.05)) * (10 if way == "pool" else 1),
         write_slowness=chance.choice((0.0, 0.0, 0.02, 0.1)),
         failures=chance.choice((0.0, 0.0, 0.002, 0.01)),
         clock=chance.choice(clocks),
+        wait=chance.choice((0.0, 0.05, 0.3)),
+        buffer=chance.choice((10, 100, 2**20)),
+        path=chance.choice(("auto", "auto", "public")),
+        commits_after=chance.choice((1, 1, 2, 5)),
+        restarts=chance.random() < 0.4,
     )
+    if way != "batches":
+        return orders
+    bound = orders.commits_after * orders.batch
+    return replace(orders, events=bound, seconds=None, max_unsaved=bound if has_bound else None)
 
 
 def orders_of(text: str) -> Orders:

@@ -3,8 +3,9 @@
 import asyncio
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextvars import ContextVar
+from functools import partial
 from typing import Any, Self
 
 from azure.eventhub import CloseReason
@@ -73,20 +74,27 @@ async def receive_until_told(
     on_close: Callable[[PartitionContext, CloseReason], Awaitable[None]],
 ) -> None:
     """Receive until SIGTERM."""
+    client = client_of(orders, store)
+    receive = partial(
+        client.receive,
+        on_event,
+        on_partition_initialize=on_initialize,
+        on_partition_close=on_close,
+        starting_position="-1",
+    )
+    await run_until_told(receive, client.close)
+
+
+async def run_until_told(
+    function: Callable[[], Coroutine[Any, Any, None]], stop: Callable[[], Awaitable[None]]
+) -> None:
+    """Run a function, which another one stops on SIGTERM."""
     is_told = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, is_told.set)
-    client = client_of(orders, store)
-    receiving = asyncio.create_task(
-        client.receive(
-            on_event,
-            on_partition_initialize=on_initialize,
-            on_partition_close=on_close,
-            starting_position="-1",
-        )
-    )
+    running = asyncio.create_task(function())
     await is_told.wait()
-    while not receiving.done():
+    while not running.done():
         # Repeated: a close before the client begins to receive has no effect. It is not cancelled,
         # as before Python 3.12 `asyncio.wait_for` may lose that, and the client uses it.
-        await client.close()
-        await asyncio.wait([receiving], timeout=TURN_SECONDS)
+        await stop()
+        await asyncio.wait([running], timeout=TURN_SECONDS)

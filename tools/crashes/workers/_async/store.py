@@ -28,6 +28,7 @@ class WatchedStore(CheckpointStore):
         proposals = [dict(proposal) for proposal in ownership_list]
         # The official store edits the rows that it is called with.
         copies = [dict(proposal) for proposal in proposals]
+        self._diary.releasing(proposals)
         won = list(await self._store.claim_ownership(copies, **kwargs))
         self._diary.won(proposals, won)
         return won

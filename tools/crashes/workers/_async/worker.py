@@ -1,14 +1,17 @@
 """Worker: a client, a store, and one of the ways of saving."""
 
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
+import pyarrow as pa
 from azure.core.credentials import AzureNamedKeyCredential
 from azure.core.exceptions import AzureError
 from azure.eventhub import CloseReason, EventData
 from azure.eventhub.aio import CheckpointStore, PartitionContext
 
+from crashes.workers._async.batch_loop import BatchLoop, Row, rows_of
 from crashes.workers._async.client import (
     OF_PROCESSORS,
     OfficialStore,
@@ -38,7 +41,10 @@ from eventhub_checkpoints.aio import (
     PartitionProcessor,
     open_store,
 )
+from eventhub_checkpoints.aio.arrow import BatchConsumerClient
 from eventhub_checkpoints.errors import CheckpointStoreError
+from eventhub_checkpoints.processing._async.handover import is_handing_over
+from eventhub_checkpoints.processing._async.session import names_of
 from eventhub_checkpoints.stores.azure_storage.account import EMULATOR_ACCOUNT, EMULATOR_KEY
 
 
@@ -47,6 +53,7 @@ class Worker:
 
     def __init__(self, orders: Orders, diary: Diary) -> None:
         self.orders, self.diary, self.fate = orders, diary, Fate(orders)
+        self.handing_over: CheckpointStore | None = None
 
     async def run(self) -> None:
         """Process until SIGTERM."""
@@ -56,6 +63,8 @@ class Worker:
             "processor": self.processor,
             "coalesced": self.coalesced,
             "each": self.each,
+            "batches": self.batches,
+            "batch-processor": self.batch_processor,
             "official": self.each,
         }
         async with self.opened() as store, Tasks() as tasks:
@@ -75,7 +84,7 @@ class Worker:
             return store
         return HandoverStore(store, expires_after=EXPIRY_SECONDS)
 
-    async def process(self, event: EventData) -> None:
+    async def process(self, event: EventData | Row) -> None:
         """Take as long as the event takes.
 
         Raises:
@@ -127,7 +136,7 @@ class Worker:
 
         async def on_close(context: PartitionContext, reason: CloseReason) -> None:
             claim = diary.open(context.partition_id, announces=False)
-            claim.closing(reason)
+            claim.closing(reason, hands_over=is_handing_over(outermost, *names_of(context)))
             await checkpointer.on_close(context, reason)
             claim.closed()
             diary.forget(claim)
@@ -166,23 +175,49 @@ class Worker:
         outermost = self.outermost(store)
         await receive_until_told(self.orders, outermost, on_event, on_initialize, on_close)
 
+    async def batches(self, store: WatchedStore, tasks: Tasks) -> None:
+        """Process in a loop over the batches of the group."""
+        await BatchLoop(self.orders, self.diary, self.process, store).run()
+
     async def processor(self, store: WatchedStore, tasks: Tasks) -> None:
         """Process with an event processor, which handles SIGTERM itself."""
         await EventProcessor(
-            partial(client_of, self.orders),
+            partial(self.client, client_of, self.orders),
             partial(Processing, self, tasks),
             store=store,
-            policy=self.orders.policy,
             max_batch_size=self.orders.batch,
-            max_pending=self.orders.max_pending,
-            drain_timeout=DRAIN_SECONDS,
-            write_timeout=WRITE_SECONDS,
-            **OF_PROCESSORS,
+            **self.of_processors,
         ).run()
 
+    async def batch_processor(self, store: WatchedStore, tasks: Tasks) -> None:
+        """Process with an event processor of Arrow batches."""
+        make = partial(BatchConsumerClient, **self.orders.batching)
+        await EventProcessor(
+            partial(self.client, make, self.orders.connection),
+            partial(BatchProcessing, self, tasks),
+            store=store,
+            **self.of_processors,
+        ).run()
 
-class Processing(PartitionProcessor):
-    """Processes one partition, sequentially or with events finished separately."""
+    @property
+    def of_processors(self) -> dict[str, Any]:
+        """Return the arguments of both event processors."""
+        return {
+            "policy": self.orders.policy,
+            "max_pending": self.orders.max_pending,
+            "drain_timeout": DRAIN_SECONDS,
+            "write_timeout": WRITE_SECONDS,
+            **OF_PROCESSORS,
+        }
+
+    def client(self, make: Callable[..., Any], *of: Any, checkpoint_store: CheckpointStore) -> Any:
+        """Return the client of a processor, and remember the store that it is given."""
+        self.handing_over = checkpoint_store
+        return make(*of, checkpoint_store=checkpoint_store)
+
+
+class RecordedProcessor(PartitionProcessor):
+    """Processor of one partition whose session is in the journal."""
 
     def __init__(
         self,
@@ -194,6 +229,33 @@ class Processing(PartitionProcessor):
         super().__init__(context, checkpoints)
         self._worker, self._tasks = worker, tasks
         self._claim = worker.diary.open(context.partition_id, announces=True)
+
+    async def close(self, reason: CloseReason) -> None:
+        asked = is_handing_over(self._worker.handing_over, *names_of(self.context))
+        self._claim.closing(reason, hands_over=asked)
+        self._worker.diary.forget(self._claim)
+
+
+class BatchProcessing(RecordedProcessor):
+    """Processes one partition in batches, and asks for some checkpoints itself."""
+
+    async def process_batch(self, batch: pa.RecordBatch) -> None:
+        """Process the rows in order."""
+        worker, claim = self._worker, self._claim
+        for row in rows_of(batch):
+            claim.begun(row)
+            try:
+                await worker.process(row)
+            except UnluckyError:
+                claim.raised(row)
+                raise
+            claim.done(row)
+        if batch.num_rows and worker.fate.toss():
+            await self.checkpoints.update_checkpoint(batch)
+
+
+class Processing(RecordedProcessor):
+    """Processes one partition, sequentially or with events finished separately."""
 
     async def process_events(self, events: list[EventData]) -> None:
         worker, claim = self._worker, self._claim
@@ -218,7 +280,3 @@ class Processing(PartitionProcessor):
         else:
             self._claim.done(event)
             apart.done()
-
-    async def close(self, reason: CloseReason) -> None:
-        self._claim.closing(reason)
-        self._worker.diary.forget(self._claim)

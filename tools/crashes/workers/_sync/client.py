@@ -5,12 +5,12 @@ import signal
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 from azure.eventhub import (
     CheckpointStore,
     CloseReason,
-    EventData,
     EventHubConsumerClient,
     PartitionContext,
 )
@@ -54,26 +54,32 @@ def client_of(orders: Orders, checkpoint_store: CheckpointStore) -> EventHubCons
 def receive_until_told(
     orders: Orders,
     store: CheckpointStore,
-    on_event: Callable[[PartitionContext, EventData], None],
+    on_event: Callable[[PartitionContext, Any], None],
     on_initialize: Callable[[PartitionContext], None],
     on_close: Callable[[PartitionContext, CloseReason], None],
 ) -> None:
     """Receive until SIGTERM."""
+    client = client_of(orders, store)
+    receive = partial(
+        client.receive,
+        on_event,
+        on_partition_initialize=on_initialize,
+        on_partition_close=on_close,
+        starting_position="-1",
+    )
+    run_until_told(receive, client.close)
+
+
+def run_until_told(function: Callable[[], None], stop: Callable[[], None]) -> None:
+    """Run a function, which another one stops on SIGTERM."""
     is_told = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: is_told.set())
-    client = client_of(orders, store)
-    given: dict[str, Any] = {
-        "on_event": on_event,
-        "on_partition_initialize": on_initialize,
-        "on_partition_close": on_close,
-        "starting_position": "-1",
-    }
-    receiving = threading.Thread(target=client.receive, kwargs=given)
-    receiving.start()
+    running = threading.Thread(target=function)
+    running.start()
     # The kernel may give the signal to another thread, which does not wake this one.
     while not is_told.wait(TURN_SECONDS):
         pass
-    while receiving.is_alive():
+    while running.is_alive():
         # Repeated: a close before the client begins to receive has no effect.
-        client.close()
-        receiving.join(TURN_SECONDS)
+        stop()
+        running.join(TURN_SECONDS)
