@@ -93,6 +93,8 @@ WAITING = {"hub", "server", "stage", "site", "runs", "spark"}
 """Fixtures of a hub, a client or a Spark session, for which a test waits."""
 WAITING_FOLDERS = (
     "cli",
+    "consume/test_consume_",
+    "consume/test_process_",
     "localhub",
     "receive/amqp/test_*",
     "receive/arrow",
@@ -220,6 +222,7 @@ def pytest_terminal_summary(
 FORGETFUL = (
     "chaos/test_stalls.py",
     "cli",
+    "consume",
     "jvm",
     "kafka",
     "localhub",

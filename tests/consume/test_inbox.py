@@ -23,7 +23,7 @@ class Box:
 
     def __init__(self, is_aio: bool, loop: Loop) -> None:
         self.module: Any = aio_inbox if is_aio else inbox
-        self.inner = self.module.Inbox()
+        self.inner = self.module.Inbox(lambda item: None)
         self._finished = loop.finished
 
     def call(self, name: str, *args: Any) -> Any:

@@ -4,7 +4,7 @@ import threading
 
 from waiting import LIMIT
 
-NAMES = ("read-batches", "receive-", "_load_balancing")
+NAMES = ("read-batches", "consume-batches", "partition-", "receive-", "_load_balancing")
 
 
 def wait_for_clients() -> None:

@@ -10,12 +10,13 @@ STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 @contextmanager
-def on_stop_signals(stop: Callable[[], None]) -> Iterator[list[int]]:
+def on_stop_signals(stop: Callable[[], None], *, once: bool = False) -> Iterator[list[int]]:
     """Call a function on SIGTERM and SIGINT in this block, if this is the main thread.
 
     Args:
         stop: called in another thread: the interrupted code may hold the lock of the event that it
             sets, on its way into `wait`.
+        once: whether a second signal has the effect that it has outside of the block.
 
     Yields:
         The numbers of the signals that have come.
@@ -24,7 +25,13 @@ def on_stop_signals(stop: Callable[[], None]) -> Iterator[list[int]]:
 
     def handle(number: int, frame: FrameType | None) -> None:
         received.append(number)
+        if once:
+            restore()
         threading.Thread(target=stop, daemon=True).start()
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
     if threading.current_thread() is not threading.main_thread():
         yield received
@@ -33,8 +40,7 @@ def on_stop_signals(stop: Callable[[], None]) -> Iterator[list[int]]:
     try:
         yield received
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        restore()
 
 
 @contextmanager

@@ -135,7 +135,8 @@ def hub_of(hub: object, consumer_group: str | None) -> HubAddress:
         ConfigurationError: it is none, or one over Kafka. No message shows a connection string.
     """
     if isinstance(hub, str):
-        return HubAddress.from_connection_string(hub, consumer_group or DEFAULT_CONSUMER_GROUP)
+        group = DEFAULT_CONSUMER_GROUP if consumer_group is None else consumer_group
+        return HubAddress.from_connection_string(hub, group)
     if isinstance(hub, Address) and not isinstance(hub, HubAddress):
         raise ConfigurationError(f"hub is a {type(hub).__name__}: {NOT_KAFKA}")
     require_type("hub", hub, isinstance(hub, HubAddress), "a connection string or a HubAddress")

@@ -73,7 +73,7 @@ def test_the_offset_is_none_where_there_is_none(variant, hub, address, scope):
     batches = variant.read_batches(address, scope, store, partition_ids=["2"])
     with batches:
         batch = next(batches)
-    inner = getattr(batches, "_batches", batches)
+    inner = variant.inner(batches)
     nothing = pa.nulls(batch.num_rows, pa.string())
     inner._positions.handed_out.clear()
     inner._positions.hand_out(batch.set_column(2, "offset", nothing))

@@ -154,7 +154,7 @@ def reports_blocking(name: str, function: Any, report: Callable[[str], None]) ->
     return call
 
 
-def check_callable(name: str, function: object) -> None:
+def check_callable(name: str, function: object, *, twin: str = "") -> None:
     """Refuse a generator function, which nothing would iterate.
 
     Raises:

@@ -137,18 +137,26 @@ def check_handlers(processor: object) -> None:
         check_callable(f"{name} of {quoted(processor)}", method, "plain methods")
 
 
-def check_callable(name: str, function: object, expected: str = "a plain function") -> None:
+def check_callable(
+    name: str,
+    function: object,
+    expected: str = "a plain function",
+    twin: str = "the EventProcessor of eventhub_checkpoints.aio",
+) -> None:
     """Refuse a coroutine or generator function, which nothing would await or iterate.
+
+    Args:
+        name: of the argument.
+        function: its value.
+        expected: what is accepted.
+        twin: what accepts a coroutine function.
 
     Raises:
         ConfigurationError: the function is async, or has a `yield`.
     """
     require_runs(name, function, expected)
     if is_coroutine_function(function):
-        raise ConfigurationError(
-            f"{name} is async; expected {expected}, or the EventProcessor of "
-            "eventhub_checkpoints.aio"
-        )
+        raise ConfigurationError(f"{name} is async; expected {expected}, or {twin}")
 
 
 called = run

@@ -19,7 +19,7 @@ from eventhub_checkpoints._shared._async.client_check import (
 )
 from eventhub_checkpoints._shared._async.stop_signals import on_stop_signals
 from eventhub_checkpoints._shared.arguments import with_checked_arguments
-from eventhub_checkpoints._shared.client import explanation
+from eventhub_checkpoints._shared.client import explanation, is_stolen
 from eventhub_checkpoints._shared.settings import (
     SECONDS,
     is_seconds,
@@ -45,6 +45,7 @@ from eventhub_checkpoints.consume.partition_batch import PartitionBatch
 from eventhub_checkpoints.consume.settings import EXPIRES_AFTER
 from eventhub_checkpoints.errors import StaleCheckpointError
 from eventhub_checkpoints.processing._async.handover import HandoverStore, is_handing_over
+from eventhub_checkpoints.processing._async.receive_loop import to_the_end
 from eventhub_checkpoints.receive.amqp.address import HubAddress
 from eventhub_checkpoints.receive.arrow import plan
 from eventhub_checkpoints.receive.arrow._async.batches import committed
@@ -58,6 +59,7 @@ from eventhub_checkpoints.receive.read_plan import CheckpointPosition, Partition
 log = logging.getLogger("eventhub_checkpoints")
 
 OnPartition = Callable[[str], Any]
+TWIN = "consume_batches of eventhub_checkpoints.aio.arrow"
 
 
 @with_checked_arguments
@@ -131,7 +133,7 @@ def consume_batches(
     for name, function in (("on_assigned", on_assigned), ("on_lost", on_lost)):
         is_valid = function is None or callable(function)
         require(name, function, is_valid, "None, or a function of a partition id")
-        check_callable(name, function)
+        check_callable(name, function, twin=TWIN)
     is_valid = max_idle is None or is_seconds(max_idle)
     require("max_idle", max_idle, is_valid, f"None, or {SECONDS}")
     require_flag("handover", handover)
@@ -214,20 +216,22 @@ class ConsumedBatches(IterationGuard, ClosingContext):
         self.lost: dict[str, int] = {}
         self._client, self._start, self._hooks = client, start, hooks
         self._limits, self._owns_store = limits, owns_store
-        self._inbox = Inbox()
-        self._guard = threading.Lock()
+        self._inbox = Inbox(self._taken)
         self._positions = plan.Positions()
         self._uncommitted: dict[str, int] = {}
         self._sessions: dict[str, Session] = {}
         self._worker: Worker | None = None
         self._is_closed = False
+        # Several threads may begin to iterate at once.
+        self._starting = threading.Lock()
         self._signals = ExitStack()
 
     async def __aenter__(self) -> Self:
-        self._signals.enter_context(on_stop_signals(self._request_end))
+        self._signals.enter_context(on_stop_signals(self._request_end, once=True))
         return self
 
     async def __aexit__(self, *exc_info: object) -> None:
+        self._signals.close()
         await self.close()
 
     def __aiter__(self) -> Self:
@@ -244,28 +248,16 @@ class ConsumedBatches(IterationGuard, ClosingContext):
                 Later the member tries again, and logs that.
             StoreError: likewise for the store.
         """
-        if self._is_closed:
-            raise StopAsyncIteration
-        if self._worker is None:
-            self._worker = Worker("consume-batches", self._receive)
+        with self._starting:
+            if self._worker is None and not self._is_closed:
+                self._worker = Worker("consume-batches", self._receive)
         while (item := await self._inbox.next(self._limits.max_idle)) is not None:
             if isinstance(item, Idle):
                 return pa.RecordBatch.from_pylist([], self.schema)
             if isinstance(item, Delivered):
-                if self._reach(item):
-                    return item.batch.arrow
-            else:
-                await self._notified(item)
+                return item.batch.arrow
+            await self._notified(item)
         raise StopAsyncIteration
-
-    def _reach(self, item: Delivered) -> bool:
-        """Have the next commit cover a batch; return False if its partition was lost meanwhile."""
-        session, position = item.session, CheckpointPosition(*item.batch.last)
-        # Another thread forgets the partition.
-        with self._guard:
-            if not session.is_forgotten:
-                self._positions.reach(session.partition_id, position)
-            return not session.is_forgotten
 
     @with_checked_arguments
     async def commit(self, partition_ids: Iterable[str] | None = None) -> dict[str, int]:
@@ -290,18 +282,10 @@ class ConsumedBatches(IterationGuard, ClosingContext):
                 saved.
         """
         ids = None if partition_ids is None else checked_ids("partition_ids", partition_ids)
-        self.lost, self._uncommitted = self._uncommitted, {}
-        client = self._client
-        try:
-            saved = await committed(client.store, client.scope, self._positions, ids)
-        except StaleCheckpointError:
-            raise
-        except BaseException:
-            # The next commit tells of them.
-            self._uncommitted = self.lost | self._uncommitted
-            raise
-        finally:
-            await self._inbox.wake()
+        self.lost = {}
+        while self._uncommitted:  # to which the workers may add
+            partition_id, number = self._uncommitted.popitem()
+            self.lost[partition_id] = number
         for partition_id, number in self.lost.items():
             log.warning(
                 "partition %s is no longer held: the events up to %d that were not committed "
@@ -309,6 +293,17 @@ class ConsumedBatches(IterationGuard, ClosingContext):
                 partition_id,
                 number,
             )
+        client = self._client
+        try:
+            saved = await committed(client.store, client.scope, self._positions, ids)
+        except StaleCheckpointError:
+            raise
+        except BaseException:
+            # The next commit tells of them again.
+            self._uncommitted.update(self.lost)
+            raise
+        finally:
+            await self._inbox.wake()
         if self.lost and raises_stale(self._client.store):
             partition_id, number = next(iter(self.lost.items()))
             way_out = "the partition is no longer held, and its next owner reads the events again"
@@ -320,10 +315,10 @@ class ConsumedBatches(IterationGuard, ClosingContext):
 
         Does not commit.
         """
-        self._signals.close()
-        if self._is_closed:
-            return
-        self._is_closed = True
+        with self._starting:
+            if self._is_closed:
+                return
+            self._is_closed = True
         await self._client.close()
         await self._inbox.close()
         if self._worker is not None:
@@ -344,6 +339,7 @@ class ConsumedBatches(IterationGuard, ClosingContext):
             await self._client.receive_batch(
                 self._deliver,
                 on_partition_initialize=self._opened,
+                on_partition_stop=self._stopped,
                 on_partition_close=self._closed,
                 on_error=self._failed,
                 starting_position=self._start,
@@ -358,12 +354,25 @@ class ConsumedBatches(IterationGuard, ClosingContext):
         session = self._sessions[context.partition_id] = Session(context.partition_id)
         await self._inbox.notify(Notice(session, is_lost=False))
 
+    async def _stopped(self, context: PartitionContext) -> None:
+        if (session := self._sessions.get(context.partition_id)) is not None:
+            await self._inbox.drop(session)
+
+    def _taken(self, item: Delivered) -> None:
+        """Record the position of a batch that is returned."""
+        # Also a lower one than before: a hub that was created again begins at 0.
+        position = CheckpointPosition(*item.batch.last)
+        self._positions.handed_out[item.session.partition_id] = position
+
     async def _closed(self, context: PartitionContext, reason: CloseReason) -> None:
         partition_id = context.partition_id
         if self._is_closed:
             return
         session = self._sessions.pop(partition_id)
+        is_lost = session.is_ending and reason is CloseReason.OWNERSHIP_LOST
         await self._inbox.notify(Notice(session, is_lost=True))
+        if not is_lost:
+            return  # its link has failed, or an error ends all: until then it was held
         if is_handing_over(self._client.store, *self._client.scope, partition_id):
 
             def is_done() -> bool:
@@ -377,13 +386,13 @@ class ConsumedBatches(IterationGuard, ClosingContext):
                     partition_id,
                     self._limits.drain_timeout,
                 )
-        with self._guard:
-            session.is_forgotten = True
-            position = self._positions.forget(partition_id)
+        position = self._positions.forget(partition_id)
         if position is not None:
             self._uncommitted[partition_id] = position.sequence_number
 
     async def _failed(self, context: PartitionContext | None, error: Exception) -> None:
+        if context is not None and is_stolen(error):
+            await self._stopped(context)
         if context is None and not self._client.has_joined:
             is_of_hub = isinstance(error, EventHubError)
             self._client.fail(explanation(error, self._client.scope) if is_of_hub else error)
@@ -393,7 +402,8 @@ class ConsumedBatches(IterationGuard, ClosingContext):
         hook = self._hooks.on_lost if notice.is_lost else self._hooks.on_assigned
         try:
             if hook is not None:
-                await called(hook, notice.session.partition_id)
+                # A task that waits for a batch may be cancelled at any time.
+                await to_the_end(called, hook, notice.session.partition_id)
         finally:
             if notice.is_lost:
                 notice.session.is_over = True

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from azure.eventhub import CloseReason
@@ -26,6 +27,7 @@ from eventhub_checkpoints.processing.source import BatchClient
 from eventhub_checkpoints.receive.amqp.address import HubAddress
 from eventhub_checkpoints.receive.arrow._async.source import call
 from eventhub_checkpoints.receive.position import EventPosition, after, position_of
+from eventhub_checkpoints.receive.read_plan import PartitionPositions
 
 log = logging.getLogger("eventhub_checkpoints")
 
@@ -46,6 +48,7 @@ class Callbacks:
 
     on_batch: OnBatch
     on_open: OnOpen
+    on_stop: OnOpen
     on_close: OnClose
     on_error: OnError
 
@@ -58,9 +61,15 @@ class PartitionWork:
 
     shares_thread = False
 
-    def __init__(self, client: "BatchConsumerClient", reader: PartitionReader) -> None:
+    def __init__(
+        self,
+        client: "BatchConsumerClient",
+        reader: PartitionReader,
+        on_stop: Callable[[], Awaitable[None]],
+    ) -> None:
         self.client = client
         self.reader = reader
+        self._on_stop = on_stop
         self.worker: Worker | None = None
         self.reached: int | None = None
         self.newest: int | None = None
@@ -95,12 +104,20 @@ class PartitionWork:
         self.is_stopping = True
         self.reader.stop()
 
-    def stop(self) -> None:
+    async def stop(self) -> None:
         """Have the worker close the partition, unless it does; another one calls this."""
         if not self.is_stopping:
             self.end()
+            await self._on_stop()
             if self.worker is not None:
                 self.worker.interrupt()
+
+
+def where_of(start: Start) -> EventPosition:
+    """Return the position that the official client begins at for a value."""
+    if isinstance(start, int):
+        return EventPosition.from_sequence_number(start)
+    return EventPosition.from_offset(start) if isinstance(start, str) else position_of(start)
 
 
 class GroupContext(PartitionContext):
@@ -160,7 +177,7 @@ class BatchConsumerClient(BatchClient):
         self.expires_after = self.settings.expires_after
         self._queries = self._address.open_client()
         self._member = GroupMember(
-            checkpoint_store, self.scope, self.settings, self.get_partition_ids
+            checkpoint_store, self.scope, self.settings, self._list_partitions
         )
         self._buffer = Buffer(self.settings.buffer_bytes)
         self._open: dict[str, PartitionWork] = {}
@@ -173,6 +190,18 @@ class BatchConsumerClient(BatchClient):
         """Return the ids of the hub's partitions."""
         return list(await call(self._queries.get_partition_ids))
 
+    async def _list_partitions(self) -> list[str]:
+        """Return the ids of the hub's partitions, which have every start position's.
+
+        Raises:
+            ConfigurationError: there is a position of a partition that does not exist.
+        """
+        partition_ids = await self.get_partition_ids()
+        if isinstance(self._start, Mapping):
+            starts = {id_: where_of(start) for id_, start in self._start.items()}
+            PartitionPositions("the start position", None, starts).require(partition_ids)
+        return partition_ids
+
     async def get_partition_properties(self, partition_id: str) -> dict[str, Any]:
         """Return what `EventHubConsumerClient.get_partition_properties` does."""
         return dict(await call(self._queries.get_partition_properties, partition_id))
@@ -182,6 +211,7 @@ class BatchConsumerClient(BatchClient):
         on_event_batch: OnBatch,
         *,
         on_partition_initialize: OnOpen = nothing,
+        on_partition_stop: OnOpen = nothing,
         on_partition_close: OnClose = nothing,
         on_error: OnError = nothing,
         starting_position: Start | Mapping[str, Start] = START_OF_STREAM,
@@ -195,6 +225,7 @@ class BatchConsumerClient(BatchClient):
         Args:
             on_event_batch: called with a batch, whose attribute `arrow` has the columns.
             on_partition_initialize: called when a partition is opened.
+            on_partition_stop: called when it is to be closed, while the handler may still run.
             on_partition_close: called when it is closed; then it is released.
             on_error: called with an error, and the context of its partition or None.
             starting_position: where a partition without a checkpoint begins.
@@ -208,6 +239,7 @@ class BatchConsumerClient(BatchClient):
         self._callbacks = Callbacks(
             on_batch=on_event_batch,
             on_open=on_partition_initialize,
+            on_stop=on_partition_stop,
             on_close=on_partition_close,
             on_error=on_error,
         )
@@ -242,7 +274,7 @@ class BatchConsumerClient(BatchClient):
         self.has_joined = True
         for partition_id in lost:
             if work := self._open.get(partition_id):
-                work.stop()
+                await work.stop()
         # Counted first, so that the first of them does not fill the shares of the others.
         self._buffer.partitions = len(self._open) + len(won)
         for partition_id, checkpoint in won.items():
@@ -254,9 +286,9 @@ class BatchConsumerClient(BatchClient):
         reader = PartitionReader(
             self._address, partition_id, position, self.settings, self._buffer, self._max_idle
         )
-        work = self._open[partition_id] = PartitionWork(self, reader)
         context = GroupContext(*self.scope, partition_id, self.store)
-        context.source = work
+        on_stop = partial(self._callbacks.on_stop, context)
+        work = self._open[partition_id] = context.source = PartitionWork(self, reader, on_stop)
         work.worker = Worker(f"partition-{partition_id}", self._work, work, context)
 
     def _position(self, partition_id: str, checkpoint: Mapping[str, Any] | None) -> EventPosition:
@@ -267,9 +299,7 @@ class BatchConsumerClient(BatchClient):
         start: Any = self._start
         if isinstance(start, Mapping):
             start = start.get(partition_id, START_OF_STREAM)
-        if isinstance(start, int):
-            return EventPosition.from_sequence_number(start)
-        return EventPosition.from_offset(start) if isinstance(start, str) else position_of(start)
+        return where_of(start)
 
     async def _work(self, work: PartitionWork, context: GroupContext) -> None:
         """Receive one partition until it is stopped or fails, and close it."""
@@ -318,6 +348,11 @@ class BatchConsumerClient(BatchClient):
         except Exception as error:
             log.warning("partition %s: on_partition_close raised", partition_id, exc_info=error)
             await self._report(context, error)
+        await self._release(partition_id)
+        self._open.pop(partition_id, None)
+        self._buffer.partitions = len(self._open)
+
+    async def _release(self, partition_id: str) -> None:
         try:
             await self._member.release(partition_id)
         except Exception as error:
@@ -326,8 +361,6 @@ class BatchConsumerClient(BatchClient):
                 partition_id,
                 described(error),
             )
-        self._open.pop(partition_id, None)
-        self._buffer.partitions = len(self._open)
 
     async def _report(self, context: GroupContext | None, error: Exception) -> None:
         try:
@@ -339,8 +372,11 @@ class BatchConsumerClient(BatchClient):
         self._is_closing = True
         works = [*self._open.values()]
         for work in works:
-            work.stop()
+            await work.stop()
         for work in works:
             if work.worker is not None:
                 await work.worker.wait()
+        # What was claimed and not opened, because this was closed or has failed meanwhile.
+        for partition_id in [*self._member.claimed]:
+            await self._release(partition_id)
         await call(self._queries.close)

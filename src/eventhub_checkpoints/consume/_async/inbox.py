@@ -16,13 +16,13 @@ class Session:
     """Time for which a partition is held.
 
     Attributes:
-        is_over: whether its user knows that no batch follows.
-        is_forgotten: whether a commit no longer covers what was returned of it.
+        is_ending: whether no further batch is returned.
+        is_over: whether its user knows that.
     """
 
     partition_id: str
+    is_ending: bool = False
     is_over: bool = False
-    is_forgotten: bool = False
 
 
 class Delivered(NamedTuple):
@@ -48,9 +48,15 @@ LONGEST = 1e6
 
 
 class Inbox:
-    """Queue in which each partition has at most one batch, so that a busy one holds up no other."""
+    """Queue in which each partition has at most one batch, so that a busy one holds up no other.
 
-    def __init__(self) -> None:
+    Args:
+        taken: called with each batch that `next` returns, before anybody may learn that its
+            partition is lost.
+    """
+
+    def __init__(self, taken: Callable[[Delivered], None]) -> None:
+        self._taken = taken
         self._changed = Condition()
         self._items: deque[Delivered | Notice] = deque()
         self._error: Exception | None = None
@@ -64,9 +70,10 @@ class Inbox:
     async def put(self, item: Delivered) -> None:
         """Add a batch, and wait until it is taken or dropped."""
         async with self._changed:
-            if not self._is_closed:
-                self._items.append(item)
-                self._changed.notify_all()
+            if self._is_closed or item.session.is_ending:
+                return
+            self._items.append(item)
+            self._changed.notify_all()
             try:
                 await self._changed.wait_for(lambda: self._is_closed or item not in self._items)
             finally:
@@ -81,7 +88,14 @@ class Inbox:
             self._items.append(notice)
             self._changed.notify_all()
 
+    async def drop(self, session: Session) -> None:
+        """Return no further batch of a partition, not even the one that waits to be taken."""
+        async with self._changed:
+            self._drop(session)
+            self._changed.notify_all()
+
     def _drop(self, session: Session) -> None:
+        session.is_ending = True
         kept = [
             item
             for item in self._items
@@ -112,6 +126,8 @@ class Inbox:
                 return None
             if self._items:
                 item = self._items.popleft()
+                if isinstance(item, Delivered):
+                    self._taken(item)
                 self._changed.notify_all()
                 return item
             error, self._error = self._error, None
@@ -137,7 +153,7 @@ class Inbox:
             self._changed.notify_all()
 
     async def finish(self) -> None:
-        """Have `next` return None; batches that were put wait for the close."""
+        """Have `next` return nothing more; what waits to be taken goes on waiting for `close`."""
         async with self._changed:
             self._is_finished = True
             self._changed.notify_all()

@@ -48,6 +48,7 @@ class GroupMember:
 
     Attributes:
         owner_id: names the member in the store.
+        claimed: partitions that the last round has claimed, and that were not released since.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class GroupMember:
         self._list_partitions = list_partitions
         self._partition_ids: list[str] = []
         self._held: Iterable[dict[str, Any]] = []
+        self.claimed: set[str] = set()
 
     @property
     def pause(self) -> float:
@@ -98,10 +100,13 @@ class GroupMember:
             strategy=self._settings.load_balancing_strategy,
         )
         self._held = self._store.claim_ownership(proposals) if proposals else []
-        return [row["partition_id"] for row in self._held]
+        held = [row["partition_id"] for row in self._held]
+        self.claimed = {*held}
+        return held
 
     def release(self, partition_id: str) -> None:
         """Release a partition, unless it was lost or its ownership has expired."""
+        self.claimed.discard(partition_id)
         oldest = time.time() - self._settings.expires_after
         for row in self._held:
             is_mine = row["partition_id"] == partition_id and row["owner_id"] == self.owner_id

@@ -10,6 +10,7 @@ import pyarrow as pa
 from eventhub_checkpoints._shared.connection_string import ConnectionString
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints._shared.settings import is_count, require, require_type
+from eventhub_checkpoints._shared.wrapping import innermost
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.receive.address import DEFAULT_CONSUMER_GROUP, Address
 from eventhub_checkpoints.receive.amqp.address import HubAddress
@@ -158,8 +159,11 @@ class Positions:
 
 
 def stale_count(store: Any) -> int:
-    """Return how often a store of this package has refused to go back to an older position."""
-    counters: Mapping[str, int] = getattr(store, "counters", {})
+    """Return how often a store of this package has refused to go back to an older position.
+
+    A wrapper has no count of its own.
+    """
+    counters: Mapping[str, int] = getattr(innermost(store), "counters", {})
     return counters.get("stale_checkpoints", 0)
 
 
