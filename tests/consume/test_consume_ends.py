@@ -104,17 +104,10 @@ def test_closing_while_the_hub_is_asked_ends_the_wait(variant, text, kept):
     asked, answer = threading.Event(), threading.Event()
 
     class Slow(HubAddress):
-        def open_client(self, **settings):
-            client = super().open_client(**settings)
-            get_partition_ids = client.get_partition_ids
-
-            def slow():
-                asked.set()
-                assert answer.wait(LIMIT)
-                return get_partition_ids()
-
-            client.get_partition_ids = slow
-            return client
+        def open_queries(self):
+            asked.set()
+            assert answer.wait(LIMIT)
+            return HubAddress.open_queries(self)
 
     batches = variant.consume_batches(Slow.from_connection_string(text), store=kept.url, **QUICK)
     ended = []

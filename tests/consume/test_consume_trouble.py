@@ -2,12 +2,14 @@
 
 import logging
 import threading
+from dataclasses import replace
 
 import pytest
 from azure.eventhub import EventHubConsumerClient
 
 from arrow_rows import numbers
-from eventhub_checkpoints import DataLossError, HubUnavailableError
+from eventhub_checkpoints import ConfigurationError, DataLossError, HubUnavailableError
+from eventhub_checkpoints.consume.settings import ConsumeSettings
 from eventhub_checkpoints.receive.amqp.fast import FastStream
 from eventhub_checkpoints.sdk.receiver import READ_SIZE
 from stores_of_groups import EVERY_STORE
@@ -73,10 +75,10 @@ def test_on_lost_can_commit_when_an_error_ends_all(member, hub, kept):
     """A writer of files that rotates them there has to save what the others have returned."""
     reader = member(commits=False, at_loss=True).start()
     eventually(lambda: reader.count == 210)
-    hub.trim("orders", "0")
     hub.recreate("orders", 3)
     eventually(lambda: reader.error)
-    assert isinstance(reader.error, DataLossError)
+    assert isinstance(reader.error, ConfigurationError)
+    assert "or the hub was deleted" in str(reader.error)
     assert sorted(reader.of("lost")) == [("0",), ("1",), ("2",)]
     assert kept.numbers() == {"0": 99, "1": 99, "2": 9}
 
@@ -87,7 +89,7 @@ def test_what_was_returned_can_be_committed_after_an_error(variant, address, hub
         while rows < 210:
             rows += next(batches).num_rows
         hub.recreate("orders", 3)
-        with pytest.raises(DataLossError, match="beyond the end"):
+        with pytest.raises(ConfigurationError, match="or the hub was deleted"):
             next(batches)
         assert [*batches] == []
         assert batches.commit() == {"0": 99, "1": 99, "2": 9}
@@ -117,16 +119,22 @@ def test_a_checkpoint_of_a_hub_that_was_created_again_is_data_loss(
 @EVERY_STORE
 @PATHS
 def test_the_positions_of_a_hub_that_was_created_again_are_saved_though_they_are_lower(
-    member, hub, kept, receive_path
+    member, hub, kept, monkeypatch, receive_path
 ):
     """If the old ones stayed, the next member would pass over events that nobody has read."""
     hub.recreate("orders", 1)
     hub.publish("orders", "0", ["old"] * 100)
     settings = {"fail_on_data_loss": False, "receive_path": receive_path}
+    # Silence is believed soon; who waits longer for an event only opens its link again.
+    read = replace(ConsumeSettings(**settings).read, receiver_timeout=0.5)
+    monkeypatch.setattr(ConsumeSettings, "read", read)
     reader = member(**settings).start()
     eventually(lambda: kept.numbers() == {"0": 99})
+    hub.refuse_connections()
+    hub.drop_connections()
     hub.recreate("orders", 1)
     hub.publish("orders", "0", ["new"] * 20)
+    hub.refuse_connections(False)
     eventually(lambda: reader.numbers("0")[-20:] == [*range(20)])
     eventually(lambda: kept.numbers() == {"0": 19})
     reader.stop()
@@ -155,11 +163,15 @@ def test_nothing_is_lost_or_repeated_when_connections_drop(member, hub, receive_
 
 @PATHS
 def test_a_hub_that_is_busy_is_waited_for(member, hub, receive_path):
-    hub.refuse_links(6, "com.microsoft:server-busy")
     reader = member(receive_path=receive_path).start()
-    eventually(lambda: reader.count == 210)
-    assert {each: reader.numbers(each) for each in ALL} == ALL
-    assert len(hub.refused_links()) >= 6
+    for expected in range(210, 240, 5):
+        eventually(lambda expected=expected: reader.count == expected)
+        eventually(lambda: len(hub.receivers("orders")) == 3)
+        assert hub.detach_receivers("orders", condition="com.microsoft:server-busy") == 3
+        hub.publish("orders", "0", ["event"] * 5)
+    eventually(lambda: reader.count == 240)
+    assert reader.numbers("0") == [*range(130)]
+    assert reader.error is None
 
 
 def test_a_hub_that_is_away_for_a_while_is_waited_for(member, hub):
@@ -192,7 +204,7 @@ def test_a_partition_that_the_hub_does_not_deliver_is_closed_and_opened_again(
     assert {each: reader.numbers(each) for each in ALL} == ALL
     assert [*reader.of("assigned")].count(("1",)) == 3
     assert reader.of("lost") == [("1",), ("1",)]
-    assert "partition 1 is closed: it is away" in caplog.text
+    assert "partition 1 is closed: HubUnavailableError: it is away" in caplog.text
 
 
 def test_a_link_that_is_taken_by_a_higher_owner_level_is_lost_and_won_back(
@@ -261,7 +273,7 @@ def test_a_store_that_fails_for_a_while_ends_nothing(variant, member, hub, opene
     eventually(lambda: reader.count == 215)
     failing.clear()
     assert reader.held == {*ALL}
-    assert "a round of load balancing failed: the store is away" in caplog.text
+    assert "a round of load balancing failed: OSError: the store is away" in caplog.text
 
 
 # Memory
@@ -295,9 +307,9 @@ def test_what_is_received_and_not_returned_is_bounded(
             # Each partition has a batch that waits, so that none receives anything more.
             eventually(lambda: len(inbox._items) == partitions)
             waiting = sum(item.batch.arrow["body"].nbytes for item in inbox._items)
-            most = limit + partitions * (READ_SIZE + size)
+            # By the public path, a list of the client is cut where it has over twice as much.
+            most = limit * (1 if receive_path == "fast" else 2) + partitions * (READ_SIZE + size)
             assert waiting <= most
             if receive_path == "fast":
                 returned = sum(batch["body"].nbytes for batch in found)
                 assert sum(received) - returned <= most
-    assert max(batch["body"].nbytes for batch in found) <= limit // partitions + READ_SIZE + size

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, Self
 import pyarrow as pa
 from azure.eventhub import CloseReason
 from azure.eventhub.aio import CheckpointStore, PartitionContext
-from azure.eventhub.exceptions import EventHubError
 
 from eventhub_checkpoints._shared._async.client_check import (
     ClosingContext,
@@ -19,7 +18,7 @@ from eventhub_checkpoints._shared._async.client_check import (
 )
 from eventhub_checkpoints._shared._async.stop_signals import on_stop_signals
 from eventhub_checkpoints._shared.arguments import with_checked_arguments
-from eventhub_checkpoints._shared.client import explanation, is_stolen
+from eventhub_checkpoints._shared.client import is_stolen
 from eventhub_checkpoints._shared.settings import (
     SECONDS,
     is_seconds,
@@ -373,6 +372,11 @@ class ConsumedBatches(IterationGuard, ClosingContext):
         await self._inbox.notify(Notice(session, is_lost=True))
         if not is_lost:
             return  # its link has failed, or an error ends all: until then it was held
+        if self._client.has_failed:
+            # Nobody has asked for it. The error comes after the notice, and both let who iterates
+            # commit what was returned.
+            await self._inbox.until(lambda: session.is_over, self._limits.drain_timeout)
+            return
         if is_handing_over(self._client.store, *self._client.scope, partition_id):
 
             def is_done() -> bool:
@@ -394,8 +398,7 @@ class ConsumedBatches(IterationGuard, ClosingContext):
         if context is not None and is_stolen(error):
             await self._stopped(context)
         if context is None and not self._client.has_joined:
-            is_of_hub = isinstance(error, EventHubError)
-            self._client.fail(explanation(error, self._client.scope) if is_of_hub else error)
+            self._client.fail(error)
 
     async def _notified(self, notice: Notice) -> None:
         """Pass a notice to the user's function."""

@@ -26,6 +26,7 @@ from eventhub_checkpoints.errors import ConfigurationError, DataLossError
 from eventhub_checkpoints.processing.source import BatchClient
 from eventhub_checkpoints.receive.amqp.address import HubAddress
 from eventhub_checkpoints.receive.arrow._async.source import call
+from eventhub_checkpoints.receive.hub import list_partitions, partition_properties
 from eventhub_checkpoints.receive.position import EventPosition, after, position_of
 from eventhub_checkpoints.receive.read_plan import PartitionPositions
 
@@ -175,7 +176,6 @@ class BatchConsumerClient(BatchClient):
         self.scope = self._address.scope()
         self.eventhub_name = self.scope.eventhub_name
         self.expires_after = self.settings.expires_after
-        self._queries = self._address.open_client()
         self._member = GroupMember(
             checkpoint_store, self.scope, self.settings, self._list_partitions
         )
@@ -187,8 +187,16 @@ class BatchConsumerClient(BatchClient):
         self.has_joined = False
 
     async def get_partition_ids(self) -> list[str]:
-        """Return the ids of the hub's partitions."""
-        return list(await call(self._queries.get_partition_ids))
+        """Return the ids of the hub's partitions.
+
+        Raises:
+            ConfigurationError: there is no such hub, or access is refused.
+            HubUnavailableError: it did not answer.
+        """
+        # The official client's own query has no limit: it waits for a hub that refuses the link of
+        # its token.
+        list_them = partial(list_partitions, timeout=self.settings.read.operation_timeout)
+        return await call(list_them, self._address)
 
     async def _list_partitions(self) -> list[str]:
         """Return the ids of the hub's partitions, which have every start position's.
@@ -203,8 +211,28 @@ class BatchConsumerClient(BatchClient):
         return partition_ids
 
     async def get_partition_properties(self, partition_id: str) -> dict[str, Any]:
-        """Return what `EventHubConsumerClient.get_partition_properties` does."""
-        return dict(await call(self._queries.get_partition_properties, partition_id))
+        """Return what `EventHubConsumerClient.get_partition_properties` does.
+
+        Raises:
+            ConfigurationError: there is no such hub or partition, or access is refused.
+            HubUnavailableError: it did not answer.
+        """
+        ask = partial(partition_properties, timeout=self.settings.read.operation_timeout)
+        properties = (await call(ask, self._address, [partition_id]))[partition_id]
+        return {
+            "eventhub_name": self.eventhub_name,
+            "id": partition_id,
+            "beginning_sequence_number": properties.first_sequence_number,
+            "last_enqueued_sequence_number": properties.next_sequence_number - 1,
+            "last_enqueued_offset": properties.last_enqueued_offset,
+            "last_enqueued_time_utc": properties.last_enqueued_time,
+            "is_empty": properties.is_empty,
+        }
+
+    @property
+    def has_failed(self) -> bool:
+        """Return whether an error ends it, which `receive_batch` raises."""
+        return self._failure is not None
 
     async def receive_batch(
         self,
@@ -379,4 +407,3 @@ class BatchConsumerClient(BatchClient):
         # What was claimed and not opened, because this was closed or has failed meanwhile.
         for partition_id in [*self._member.claimed]:
             await self._release(partition_id)
-        await call(self._queries.close)
