@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from azure.eventhub import CloseReason
 
 from eventhub_checkpoints import MemoryCheckpointStore, Scope, aio, arrow
 from eventhub_checkpoints.aio import arrow as aio_arrow
@@ -99,8 +100,10 @@ class Batches:
         position = CheckpointPosition(number, str(number))
         self.inner._positions.reach(partition_id, position)
 
-    def lose(self, partition_id: str) -> Any:
-        return self.inner._closed(SimpleNamespace(partition_id=partition_id), None)
+    def lose(self, partition_id: str) -> None:
+        context = SimpleNamespace(partition_id=partition_id)
+        self.finished(self.inner._stopped(context))
+        self.finished(self.inner._closed(context, CloseReason.OWNERSHIP_LOST))
 
     def commit(self) -> Any:
         return self.finished(self.inner.commit())
@@ -123,7 +126,7 @@ def batches(is_aio: bool, rows: Rows, loop: Loop) -> Batches:
 def test_a_commit_that_fails_leaves_the_lost_partitions_to_the_next_one(
     batches: Batches, rows: Rows
 ) -> None:
-    batches.finished(batches.lose("1"))
+    batches.lose("1")
 
     def fail(partition_id: str) -> None:
         raise StoreError("away")
@@ -173,39 +176,6 @@ def test_what_is_saved_of_a_partition_that_is_lost_meanwhile_settles_nothing(
     assert not positions.is_settled("0")
     positions.settle("0", CheckpointPosition(3, "3"))
     assert positions.is_settled("0")
-
-
-class Batch:
-    """Batch of one event."""
-
-    arrow = "a batch"
-    last = (6, "6")
-
-
-def test_a_batch_whose_partition_is_lost_while_it_is_taken_is_not_returned(
-    batches: Batches, is_aio: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    lost, kept = (batches._inbox.Delivered(batches.sessions[one], Batch()) for one in ("1", "0"))
-    items = [lost, kept]
-
-    def take(seconds: float) -> Any:
-        item = items.pop(0)
-        if item is lost:
-            batches.lose("1")
-        return item
-
-    async def take_aio(seconds: float) -> Any:
-        item = items.pop(0)
-        if item is lost:
-            await batches.lose("1")
-        return item
-
-    monkeypatch.setattr(batches.inner._inbox, "next", take_aio if is_aio else take)
-    ahead = batches.inner.__anext__() if is_aio else next(batches.inner)
-    assert batches.finished(ahead) == "a batch"
-    assert not items
-    assert batches.commit() == {"0": 6}
-    assert batches.inner.lost == {"1": 5}
 
 
 class Follower(threading.Thread):

@@ -399,6 +399,9 @@ class ConsumedBatches(IterationGuard, ClosingContext):
             await self._stopped(context)
         if context is None and not self._client.has_joined:
             self._client.fail(error)
+        elif context is not None and is_stolen(error):
+            # Another consumer reads it, so that a later commit might take that one's back.
+            await self._stopped(context)
 
     async def _notified(self, notice: Notice) -> None:
         """Pass a notice to the user's function."""

@@ -2,6 +2,7 @@
 """Client that receives the partitions of a consumer group in Arrow batches."""
 
 import logging
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -22,13 +23,15 @@ from eventhub_checkpoints.consume._sync.worker import Worker
 from eventhub_checkpoints.consume.partition_batch import PartitionBatch
 from eventhub_checkpoints.consume.partition_reader import Buffer, PartitionReader
 from eventhub_checkpoints.consume.settings import ConsumeSettings, hub_of
-from eventhub_checkpoints.errors import ConfigurationError, DataLossError
+from eventhub_checkpoints.errors import ConfigurationError, DataLossError, HubUnavailableError
 from eventhub_checkpoints.processing.source import BatchClient
+from eventhub_checkpoints.receive.address import StoppedError
 from eventhub_checkpoints.receive.amqp.address import HubAddress
 from eventhub_checkpoints.receive.arrow._sync.source import call
 from eventhub_checkpoints.receive.hub import list_partitions, partition_properties
 from eventhub_checkpoints.receive.position import EventPosition, after, position_of
 from eventhub_checkpoints.receive.read_plan import PartitionPositions
+from eventhub_checkpoints.receive.reader import unless_stopped
 
 log = logging.getLogger("eventhub_checkpoints")
 
@@ -182,7 +185,7 @@ class BatchConsumerClient(BatchClient):
         self._buffer = Buffer(self.settings.buffer_bytes)
         self._open: dict[str, PartitionWork] = {}
         self._signal: Signal | None = None
-        self._is_closing = False
+        self._closing = threading.Event()
         self._failure: Exception | None = None
         self.has_joined = False
 
@@ -195,8 +198,8 @@ class BatchConsumerClient(BatchClient):
         """
         # The official client's own query has no limit: it waits for a hub that refuses the link of
         # its token.
-        list_them = partial(list_partitions, timeout=self.settings.read.operation_timeout)
-        return call(list_them, self._address)
+        seconds = self.settings.read.operation_timeout
+        return list(self._ask(partial(list_partitions, self._address, timeout=seconds)))
 
     def _list_partitions(self) -> list[str]:
         """Return the ids of the hub's partitions, which have every start position's.
@@ -217,8 +220,9 @@ class BatchConsumerClient(BatchClient):
             ConfigurationError: there is no such hub or partition, or access is refused.
             HubUnavailableError: it did not answer.
         """
-        ask = partial(partition_properties, timeout=self.settings.read.operation_timeout)
-        properties = (call(ask, self._address, [partition_id]))[partition_id]
+        seconds = self.settings.read.operation_timeout
+        ask = partial(partition_properties, self._address, [partition_id], timeout=seconds)
+        properties = (self._ask(ask))[partition_id]
         return {
             "eventhub_name": self.eventhub_name,
             "id": partition_id,
@@ -233,6 +237,17 @@ class BatchConsumerClient(BatchClient):
     def has_failed(self) -> bool:
         """Return whether an error ends it, which `receive_batch` raises."""
         return self._failure is not None
+
+    def _ask(self, read: Callable[[], Any]) -> Any:
+        """Return the answer of the hub, or raise once the client is closed: a hub may be mute."""
+        try:
+            return call(unless_stopped, self._closing, read)
+        except StoppedError:
+            raise HubUnavailableError(f"{self._address} has not answered before the end") from None
+
+    @property
+    def _is_closing(self) -> bool:
+        return self._closing.is_set()
 
     def receive_batch(
         self,
@@ -284,7 +299,7 @@ class BatchConsumerClient(BatchClient):
 
     def close(self) -> None:
         """Stop receiving; `receive_batch` returns when all partitions are closed and released."""
-        self._is_closing = True
+        self._closing.set()
         if self._signal is not None:
             self._signal.set()
 
@@ -296,6 +311,8 @@ class BatchConsumerClient(BatchClient):
             self.fail(error)
             return
         except Exception as error:
+            if self._is_closing:
+                return
             log.warning("%s: a round of load balancing failed: %s", self.scope, described(error))
             self._report(None, error)
             return
@@ -360,7 +377,7 @@ class BatchConsumerClient(BatchClient):
     def fail(self, error: Exception) -> None:
         """Have `receive_batch` end, and raise an error."""
         self._failure = self._failure or error
-        self._is_closing = True
+        self._closing.set()
         if self._signal is not None:
             self._signal.set()
 
@@ -397,7 +414,7 @@ class BatchConsumerClient(BatchClient):
             log.warning("on_error raised", exc_info=raised)
 
     def _close_all(self) -> None:
-        self._is_closing = True
+        self._closing.set()
         works = [*self._open.values()]
         for work in works:
             work.stop()
