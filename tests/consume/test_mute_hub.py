@@ -9,53 +9,50 @@ import pytest
 from eventhub_checkpoints import HubUnavailableError, MemoryCheckpointStore, aio, arrow
 from eventhub_checkpoints.aio import arrow as aio_arrow
 from eventhub_checkpoints.conformance.clients import Loop
+from eventhub_checkpoints.consume._async import client as aio_client
+from eventhub_checkpoints.consume._sync import client as sync_client
 from waiting import LIMIT
 
 TEXT = "Endpoint=sb://ns.servicebus.windows.net/;SharedAccessKeyName=a;SharedAccessKey=b"
 
 
-class MuteQueries:
-    """Queries that are never answered, until a test ends."""
+class MuteHub:
+    """Hub whose queries are never answered, until a test ends."""
 
     def __init__(self) -> None:
         self.asked, self.is_over = threading.Event(), threading.Event()
 
-    def get_partition_ids(self) -> list[str]:
+    def answer(self, *_: object, **__: object) -> Any:
         self.asked.set()
         self.is_over.wait()
         return []
 
-    def get_partition_properties(self, partition_id: str) -> dict[str, Any]:
-        return dict.fromkeys(self.get_partition_ids(), "")
-
-    def close(self) -> None:
-        """Close nothing."""
-
 
 @pytest.fixture
-def queries() -> Iterator[MuteQueries]:
-    made = MuteQueries()
+def mute(monkeypatch: pytest.MonkeyPatch) -> Iterator[MuteHub]:
+    made = MuteHub()
+    for module in (aio_client, sync_client):
+        monkeypatch.setattr(module, "list_partitions", made.answer)
+        monkeypatch.setattr(module, "partition_properties", made.answer)
     yield made
     made.is_over.set()
 
 
 @pytest.fixture(params=["sync", "aio"])
-def client(request: pytest.FixtureRequest, queries: MuteQueries) -> Any:
+def client(request: pytest.FixtureRequest, mute: MuteHub) -> Any:
     module: Any = aio_arrow if request.param == "aio" else arrow
     store: Any = aio.MemoryCheckpointStore() if request.param == "aio" else MemoryCheckpointStore()
-    made = module.BatchConsumerClient(f"{TEXT};EntityPath=orders", checkpoint_store=store)
-    made._queries = queries
-    return made
+    return module.BatchConsumerClient(f"{TEXT};EntityPath=orders", checkpoint_store=store)
 
 
 def test_a_client_is_closed_although_its_hub_says_nothing(
-    client: Any, queries: MuteQueries, loop: Loop, caplog: pytest.LogCaptureFixture
+    client: Any, mute: MuteHub, loop: Loop, caplog: pytest.LogCaptureFixture
 ) -> None:
     receiving = threading.Thread(
         target=lambda: loop.finished(client.receive_batch(lambda *_: None)), daemon=True
     )
     receiving.start()
-    assert queries.asked.wait(LIMIT)
+    assert mute.asked.wait(LIMIT)
     loop.finished(client.close())
     receiving.join(LIMIT)
     assert not receiving.is_alive()
