@@ -125,6 +125,19 @@ def test_a_batch_is_complete_with_so_many_bytes(variant, address, hub, kept):
     assert max(sizes) < 300_000 + READ_SIZE + 50_000
 
 
+@PATHS
+def test_a_batch_that_came_with_far_more_bytes_is_cut(variant, address, hub, kept, receive_path):
+    hub.recreate("orders", 1)
+    hub.publish("orders", "0", [bytes(100)] * 2_000)
+    settings = {"store": kept.url, "max_bytes": 1_000, "receive_path": receive_path}
+    with variant.consume_batches(address, max_wait=NEVER, **settings) as batches:
+        found = take(batches, 1_900)
+    assert numbers(found)["0"][:1_900] == [*range(1_900)]
+    sizes = [sum(map(len, batch["body"].to_pylist())) for batch in found]
+    assert min(sizes) >= 1_000
+    assert max(sizes) <= 2_000
+
+
 def test_events_that_come_one_by_one_are_joined_while_they_wait(member, hub):
     hub.recreate("orders", 1)
     reader = member(max_rows=3, max_wait=NEVER).start()

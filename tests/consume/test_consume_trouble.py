@@ -239,13 +239,12 @@ def test_a_link_that_is_taken_by_a_higher_owner_level_is_lost_and_won_back(
     assert reader.error is None
 
 
-def test_a_member_with_a_lower_owner_level_takes_no_link(member, hub, kept):
-    first = member(owner_level=3).start()
-    eventually(lambda: first.count == 210)
-    second = member(owner_level=1, handover=False).start()
-    eventually(lambda: second.held)
-    eventually(lambda: len({each.epoch for each in hub.receivers("orders")}) == 2)
-    assert {each.epoch for each in hub.receivers("orders")} == {1, 3}
+@pytest.mark.parametrize("settings", [{}, {"owner_level": 3}])
+@PATHS
+def test_a_link_has_the_owner_level_of_its_member(member, hub, settings, receive_path):
+    reader = member(receive_path=receive_path, **settings).start()
+    eventually(lambda: reader.count == 210)
+    assert {each.epoch for each in hub.receivers("orders")} == {settings.get("owner_level", 0)}
 
 
 # The store
@@ -307,7 +306,7 @@ def test_what_is_received_and_not_returned_is_bounded(
             # Each partition has a batch that waits, so that none receives anything more.
             eventually(lambda: len(inbox._items) == partitions)
             waiting = sum(item.batch.arrow["body"].nbytes for item in inbox._items)
-            # By the public path, a list of the client is cut where it has over twice as much.
+            # On the public path, a list of the client's is cut if it has more than twice as much.
             most = limit * (1 if receive_path == "fast" else 2) + partitions * (READ_SIZE + size)
             assert waiting <= most
             if receive_path == "fast":

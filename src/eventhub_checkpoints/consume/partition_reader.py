@@ -3,8 +3,10 @@
 import math
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import accumulate
 
 from eventhub_checkpoints.consume.partition_batch import PartitionBatch
 from eventhub_checkpoints.consume.settings import ConsumeSettings
@@ -38,11 +40,24 @@ class Buffer:
         return self.size // max(1, self.partitions)
 
 
+EXCESS = 2
+"""Times its size above which a batch is cut: the last read of a link may bring more than it lacks.
+"""
+LARGEST = 2**29
+"""Bytes of bodies in a batch. An Arrow array of them has 2 GiB at most."""
+
+
+def rows_of(bodies: Sequence[bytes], size: int) -> int:
+    """Return the number of first rows whose bodies have this size (bytes) together."""
+    sizes = accumulate(map(len, bodies))
+    return next((number for number, total in enumerate(sizes, 1) if total >= size), len(bodies))
+
+
 class PartitionReader:
     """Reads one partition in batches, in one thread at a time; `stop` may come from any.
 
     Bound, in bytes of bodies: what `next` has received and not returned is at most the share of the
-    buffer, and one frame of the link more.
+    buffer, and one read of the link more. On the public path, the client's lists come on top.
 
     Args:
         address: the hub.
@@ -119,11 +134,11 @@ class PartitionReader:
         settings, since = self._settings, time.monotonic()
         ready_at = since + settings.max_wait if self._pending else math.inf
         while not self._stopped.is_set():
-            limit = max(1, min(settings.max_bytes, self._buffer.share))
+            limit = max(1, min(settings.max_bytes, self._buffer.share, LARGEST))
             now = time.monotonic()
             is_full = len(self._pending) >= settings.max_rows or self._size >= limit
             if self._pending and (is_full or now >= ready_at):
-                return self._taken(settings.max_rows)
+                return self._taken(limit)
             if not self._pending and now >= since + self._max_idle:
                 return PartitionBatch.of(self._partition_id, Columns(), self._schema)
             rows = settings.max_rows - len(self._pending)
@@ -154,9 +169,13 @@ class PartitionReader:
             else:
                 self._pending = part
 
-    def _taken(self, rows: int) -> PartitionBatch:
+    def _taken(self, size: int) -> PartitionBatch:
+        """Return what is pending, without what exceeds `max_rows`, or twice this size (bytes)."""
         columns, self._pending = self._pending, Columns()
+        rows = self._settings.max_rows
         # The public path delivers lists of its own size.
+        if self._size > EXCESS * size:
+            rows = min(rows, rows_of(columns.bodies, size))
         if len(columns) > rows:
             columns, self._pending = columns.part(0, rows), columns.part(rows, len(columns))
         self._size = self._pending.size
