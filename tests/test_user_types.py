@@ -27,11 +27,20 @@ INSTALLED = Path(eventhub_checkpoints.__file__).parent.parent
 
 OPENED = """
 from collections.abc import Callable
+from functools import partial
 from typing import assert_type
 
 from azure.eventhub import CheckpointStore, EventHubConsumerClient, EventData, PartitionContext
 from azure.eventhub.aio import CheckpointStore as AioCheckpointStore
-from eventhub_checkpoints import Checkpointer, Scope, aio, open_store
+from eventhub_checkpoints import (
+    Checkpointer,
+    CheckpointManager,
+    EventProcessor,
+    Scope,
+    aio,
+    open_store,
+)
+from eventhub_checkpoints.arrow import BatchConsumerClient
 
 SCOPE = Scope("ns.servicebus.windows.net", "orders", "$Default")
 
@@ -57,6 +66,20 @@ def receive(
     on_event_batch: Callable[[PartitionContext, list[EventData]], None],
 ) -> None:
     client.receive_batch(on_event_batch, prefetch=20, **checkpointer.handlers)
+
+
+class Rows:
+    def __init__(self, context: PartitionContext, checkpoints: CheckpointManager) -> None:
+        self.count = 0
+
+    def process_batch(self, batch: object) -> None:
+        self.count += 1
+
+
+def process(hub: str, store: CheckpointStore) -> None:
+    EventProcessor(partial(BatchConsumerClient, hub, max_rows=9), Rows, store=store).run()
+    client = BatchConsumerClient(hub, checkpoint_store=store)
+    EventProcessor(client, Rows, store=store).run()
 """
 """What users do with a store that `open_store` returned, where no page shows it."""
 

@@ -144,7 +144,11 @@ class EventProcessor(
     @with_checked_arguments
     def __init__(
         self,
-        client: Callable[..., EventHubConsumerClient] | EventHubConsumerClient,
+        client: (
+            Callable[..., EventHubConsumerClient | BatchClient]
+            | EventHubConsumerClient
+            | BatchClient
+        ),
         processor: Callable[[PartitionContext, CheckpointManager], Any],
         *,
         store: CheckpointStore,
