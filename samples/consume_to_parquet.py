@@ -17,8 +17,8 @@ connection string of a local hub with events, and keeps it running.
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 
 from eventhub_checkpoints import open_store
@@ -44,7 +44,7 @@ class Files:
         """Partitions that have an unfinished file."""
         return [*self._writers]
 
-    def write(self, partition: str, batch: pa.RecordBatch) -> bool:
+    def write(self, partition: str, batch: Any) -> bool:
         """Add a batch to the file of its partition; return whether that is complete."""
         if partition not in self._writers:
             first = batch["sequenceNumber"][0].as_py()
