@@ -71,6 +71,13 @@ def test_repeated_events_are_dropped():
     assert reader.questions == 0
 
 
+def test_a_part_is_not_kept_while_the_next_one_is_not_asked_for():
+    parts = ScriptedReader(0, 9, [[0, 1, 2], [3, 4]]).parts()
+    part = next(parts)
+    held = parts.gi_yieldfrom.gi_frame.f_locals.values()
+    assert not any(each is part or each == [part] for each in held)
+
+
 def test_events_behind_the_end_are_dropped():
     assert ScriptedReader(0, 3, [[0, 1, 2, 3, 4]]).numbers() == [0, 1, 2]
 

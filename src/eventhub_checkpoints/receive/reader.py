@@ -113,7 +113,9 @@ class RangeReader:
                     return
                 if columns:
                     self._trouble = ""
-                    yield self._within(columns)
+                    # This frame must not keep the events while the reader works on them.
+                    received, columns = [self._within(columns)], None
+                    yield received.pop()
                 if self.next < min(stream.reached, self.until):
                     # By rule 2, no event has these sequence numbers.
                     self._gap = self.next if self._gap is None else self._gap
