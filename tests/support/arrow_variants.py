@@ -5,6 +5,7 @@ The fixtures are those of `tests/receive/arrow` and `tests/consume`, which impor
 
 import gc
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -22,7 +23,7 @@ from eventhub_checkpoints import (
 from eventhub_checkpoints.aio import arrow as aio_arrow
 from eventhub_checkpoints.localhub import LocalHub
 from eventhub_checkpoints.receive import HubAddress
-from waiting import LIMIT
+from waiting import LIMIT, eventually
 
 __all__ = ["address", "busy_hub", "hub", "kept", "scope", "server", "text"]
 
@@ -153,11 +154,16 @@ class Kept:
 
     def claim(self, owner: str, *partitions: str) -> None:
         """Have somebody else claim partitions, from whomever."""
-        stored = {row["partition_id"]: row for row in self.held.list_ownership(*self._scope)}
-        for partition in partitions:
+
+        def is_won(partition: str) -> bool:
+            rows = {row["partition_id"]: row for row in self.held.list_ownership(*self._scope)}
             names = {**self._scope.as_dict(), "partition_id": partition}
-            row = {**stored.get(partition, names), "owner_id": owner}
-            assert [*self.held.claim_ownership([row])]
+            row = {**rows.get(partition, names), "owner_id": owner}
+            return bool([*self.held.claim_ownership([row])])
+
+        for partition in partitions:
+            # Its owner may renew it between the list and the claim.
+            eventually(partial(is_won, partition))
 
 
 @pytest.fixture(scope="module")
