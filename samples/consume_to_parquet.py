@@ -5,11 +5,12 @@
 
     python samples/consume_to_parquet.py FOLDER [ROWS]
 
-needs the package eventhub-checkpoints[arrow,sql]. Each partition has a file at a time, named after
-its first event; it is complete with so many rows (1,000,000) and when the partition is lost to
-another process. A partition is committed only when its file is complete, so a process that is
-killed loses nothing: the next owner writes the rows of its unfinished file again, under the same
-name. Start it twice to see the partitions being shared.
+needs the package eventhub-checkpoints[arrow,sql]. Each partition has a file at a time; it is
+complete with so many rows (1,000,000) and when the partition is lost to another process. Then it is
+named after its first and last event, and its partition is committed. So a process that is killed
+loses nothing: the next owner writes the rows of its unfinished file, which ends in `.part`, again.
+A row is in two files only if a process was killed between the name and the commit, or if its
+partition was taken without being handed over. Start it twice to see the partitions being shared.
 Without Azure: `python -m eventhub_checkpoints.localhub --hub orders=4 --events 5000` prints the
 connection string of a local hub with events, and keeps it running.
 """
@@ -35,8 +36,8 @@ class Files:
 
     def __init__(self, folder: Path, rows: int) -> None:
         self._folder, self._most = folder, rows
-        self._files: dict[str, Path] = {}
         self._writers: dict[str, pq.ParquetWriter] = {}
+        self._numbers: dict[str, tuple[int, int]] = {}
         self._rows: dict[str, int] = {}
 
     @property
@@ -46,15 +47,13 @@ class Files:
 
     def write(self, partition: str, batch: Any) -> bool:
         """Add a batch to the file of its partition; return whether that is complete."""
+        first, last = batch["sequenceNumber"][0].as_py(), batch["sequenceNumber"][-1].as_py()
         if partition not in self._writers:
-            first = batch["sequenceNumber"][0].as_py()
-            self._files[partition] = self._folder / f"{partition}-{first:019}.parquet"
-            path = self._files[partition].with_suffix(".part")
-            self._writers[partition], self._rows[partition] = (
-                pq.ParquetWriter(path, batch.schema),
-                0,
-            )
+            path = self._unfinished(partition)
+            self._writers[partition] = pq.ParquetWriter(path, batch.schema)
+            self._numbers[partition], self._rows[partition] = (first, last), 0
         self._writers[partition].write_batch(batch)
+        self._numbers[partition] = self._numbers[partition][0], last
         self._rows[partition] += batch.num_rows
         return self._rows[partition] >= self._most
 
@@ -62,9 +61,14 @@ class Files:
         """Close the file of a partition, if there is one, and give it its name."""
         if partition in self._writers:
             self._writers.pop(partition).close()
-            file = self._files.pop(partition)
-            file.with_suffix(".part").replace(file)
+            first, last = self._numbers.pop(partition)
+            # A name of the first event alone could replace a longer file of the next owner.
+            file = self._folder / f"{partition}-{first:019}-{last:019}.parquet"
+            self._unfinished(partition).replace(file)
             print(f"{file.name}: {self._rows.pop(partition)} rows", flush=True)
+
+    def _unfinished(self, partition: str) -> Path:
+        return self._folder / f"{partition}.{os.getpid()}.part"
 
 
 def main(folder: Path, rows: int) -> None:

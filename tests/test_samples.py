@@ -255,23 +255,38 @@ def traces(place: Place, sample: Path) -> None:
 
 
 def rotates_files(place: Place, sample: Path) -> None:
-    """Files are committed when they are complete: with so many rows, and at the end."""
+    """Files are committed when they are complete: with so many rows, at the end, and when lost."""
     place.store_url = "sqlite:///checkpoints.db"
+    folder = place.folder / "events"
+
+    def has_unfinished() -> bool:
+        return len([*folder.glob("*.part")]) == len(PARTITIONS)
+
     place.publish(FIRST)
-    files = [f"{partition}-{0:019}.parquet" for partition in PARTITIONS]
+    files = files_of(0, FIRST)
     with place.started(sample, "events", str(FIRST)) as running:
         running.until(lambda printed: all(f"{file}: 20 rows" in printed for file in files))
         place.publish(SECOND)
-        unfinished = [f"{partition}-{FIRST:019}.part" for partition in PARTITIONS]
-        eventually(lambda: all((place.folder / "events" / name).exists() for name in unfinished))
+        eventually(has_unfinished)
         running.stop(signal.SIGTERM)
-    assert all(f"{partition}-{FIRST:019}.parquet: 5 rows" in running.printed for partition in "01")
-    written = sorted(path.name for path in (place.folder / "events").iterdir())
-    assert written == sorted([*files, *(name.replace(".part", ".parquet") for name in unfinished)])
-    with place.started(sample, "events", str(SECOND)) as running:
+    more = files_of(FIRST, SECOND)
+    assert all(f"{file}: 5 rows" in running.printed for file in more)
+    assert {path.name for path in folder.iterdir()} == {*files, *more}
+    with place.started(sample, "events") as running:
         place.publish(SECOND)
-        running.until(lambda printed: printed.count(f"{FIRST + SECOND:019}.parquet: 5 rows") == 2)
+        eventually(has_unfinished)
+        with place.started(sample, "events") as joining:
+            lost = files_of(FIRST + SECOND, SECOND)
+            running.until(lambda printed: any(file in printed for file in lost))
+            joining.stop(signal.SIGTERM)
         running.stop(signal.SIGINT)
+    assert {path.name for path in folder.iterdir()} == {*files, *more, *lost}
+
+
+def files_of(first: int, count: int) -> set[str]:
+    """Return the file of each partition with so many events from the first on."""
+    last = first + count - 1
+    return {f"{partition}-{first:019}-{last:019}.parquet" for partition in PARTITIONS}
 
 
 def aggregates(place: Place, sample: Path) -> None:
