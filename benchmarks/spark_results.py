@@ -15,6 +15,7 @@ Figures = Mapping[str, float]
 UNITS = {
     "rate": "{:,.0f} /s",
     "task": "{:,.0f} /s",
+    "core": "{:,.0f} /s",
     "cpu": "{:.1f} us",
     "server": "{:.0%}",
     "memory": "{:.0f} MiB",
@@ -28,6 +29,8 @@ UNITS = {
     "event": "{:,.0f} ns",
     "layer": "{:+.1%}",
     "writes": "{:.4g}",
+    "median": "{:.1f} ms",
+    "p99": "{:.1f} ms",
 }
 """How each measure is written."""
 

@@ -130,6 +130,48 @@ def test_what_is_received_is_measured_beside_the_official_client(tmp_path: Path)
 
 
 @on_two_cores
+@pytest.mark.usefixtures("azurite")
+def test_a_group_is_consumed_in_batches_beside_the_official_client(tmp_path: Path) -> None:
+    written = tmp_path / "figures.json"
+    _, cases = quick_benchmark("benchmarks.consume", written, "200-5-8-sqlite", "2048-0-1-blob")
+    sides = {"official", "processor", "consume_batches", "process_batch", "read_batches"}
+    for name, times in (("200-5-8-sqlite", 6), ("2048-0-1-blob", 10)):
+        measures = cases[f"{name}-consume_batches"]
+        assert {*measures} == {"rate", "core", "cpu", "server"}
+        assert {*measures["core"]["median"]} == sides
+        assert all(value > 0 for value in measures["core"]["median"].values())
+        for way in ("consume_batches", "process_batch"):
+            targets = [one["target"] for one in cases[f"{name}-{way}"]["core"]["targets"]]
+            assert {*targets} == {f"at least {times} x official", "at least 0.9 x read_batches"}
+
+
+@on_two_cores
+def test_the_clients_of_event_loops_are_measured_as_well(tmp_path: Path) -> None:
+    written = tmp_path / "figures.json"
+    words = ["--aio", "--store", "none", "--partitions", "1", "--properties", "5", "--body", "200"]
+    _, cases = quick_benchmark("benchmarks.consume", written, words=words)
+    assert {*cases} == {"200-5-1-none-consume_batches", "200-5-1-none-process_batch"}
+    assert all(value > 0 for value in cases[next(iter(cases))]["core"]["median"].values())
+
+
+@on_two_cores
+def test_two_members_memory_and_latency_are_measured(tmp_path: Path) -> None:
+    only = ["two-processes", "memory", "latency"]
+    _, cases = quick_benchmark("benchmarks.consume", tmp_path / "figures.json", *only)
+    assert {*cases} == {"two-processes", "memory-64", "memory-16", "latency"}
+    assert {*cases["two-processes"]["cpu"]["median"]} == {"two processes", "one process"}
+    for buffer in (64, 16):
+        grown = cases[f"memory-{buffer}"]["memory"]
+        assert grown["median"]["growth"] > 0
+        assert [one["target"] for one in grown["targets"]] == ["at most 1 x bound"]
+    waits = {"max_wait=0", "max_wait=0.1", "max_wait=1"}
+    for measure in ("median", "p99"):
+        medians = cases["latency"][measure]["median"]
+        assert {*medians} == waits | {"official", "official, aio"}
+        assert all(value > 0 for value in medians.values())
+
+
+@on_two_cores
 def test_what_is_sent_is_measured_beside_the_official_client(tmp_path: Path) -> None:
     _, cases = quick_benchmark("benchmarks.send", tmp_path / "figures.json", "three-swallowed")
     [target] = cases["three-swallowed"]["rate"]["targets"]
@@ -227,6 +269,7 @@ def test_a_quick_simulation_prints_its_table_and_writes_its_figures(tmp_path: Pa
         ("benchmarks.__main__", "renew"),
         ("benchmarks.backends", "renew"),
         ("benchmarks.processing", "tracked"),
+        ("benchmarks.consume", "two-processes"),
         ("benchmarks.spark", "two-tasks"),
         ("benchmarks.scale.__main__", "intervals"),
     ],
