@@ -14,6 +14,7 @@ import logging
 import socket
 import traceback
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from typing import Any, is_typeddict
 from urllib.parse import quote
 
@@ -44,7 +45,7 @@ MODULES = [
     *("", ".registry", ".aio", ".aio.registry"),
     *(f"{package}.{backend.name}" for package in ("", ".aio") for backend in BACKENDS),
     *(".checkpointer", ".coalescing", ".processor", ".abilities", ".localhub"),
-    *(".dead_letters", ".aio.dead_letters"),
+    *(".dead_letters", ".aio.dead_letters", ".arrow", ".aio.arrow"),
     *(".aio.checkpointer", ".aio.coalescing", ".aio.processor"),
 ]
 NOT_MADE = {
@@ -61,13 +62,14 @@ NOT_MADE = {
         "EmulatorConfig",
     ),
     *("Deletes", "ListsScopes", "WritesInTransaction", "SequenceOffset"),
-    *("DeadLetter", "StoredDeadLetter"),
+    *("DeadLetter", "StoredDeadLetter", "Batches", "ConsumedBatches", "HubAddress"),
     *("opened", "configured", "known", "checkpoint_arguments", "ANY"),
 }
 """What users do not make or call: it is handed to them, is a base class, or is ours."""
 CONTENT = {"DeadLetter"}
 """Classes whose values are what users send: nothing of an event is masked."""
 RECORDS = {"Checkpoint", "Ownership", "Position", "PartitionStats", "Scope", "SequenceOffset"}
+RECORDS |= {"EventPosition"}
 """Plain data, whose `repr` is what is in it."""
 SCOPE = ("ns.servicebus.windows.net", "orders", "$Default")
 ROW = dict(
@@ -75,9 +77,18 @@ ROW = dict(
 ) | {"partition_id": "0"}
 ACCOUNT = "https://account.blob.core.windows.net"
 TABLES = "https://account.table.core.windows.net"
+HUB = (
+    "Endpoint=sb://ns.servicebus.windows.net/;SharedAccessKeyName=n;SharedAccessKey=eA==;"
+    "EntityPath=orders"
+)
 VALID: dict[str, Any] = {
     **ROW,
     "store": MemoryCheckpointStore(),
+    "checkpoint_store": MemoryCheckpointStore(),
+    "connection_string": HUB,
+    "credential": "DefaultAzureCredential",
+    "offset": "7",
+    "sequence_number": 7,
     "client": lambda **_: None,
     "processor": PartitionProcessor,
     "url": "memory:",
@@ -116,6 +127,8 @@ OF_ONE: dict[str, dict[str, Any]] = {
     "BlobCheckpointStore.from_url": {"url": f"{ACCOUNT}/container?sv=2022-11-02&sig=x"},
     "TableCheckpointStore.from_url": {"url": f"table+{TABLES}/positions?sv=2022-11-02&sig=x"},
     "publish": {"events": ["body"]},
+    **{key: {"hub": HUB} for key in ("read_batches", "consume_batches", "BatchConsumerClient")},
+    "EventPosition.from_enqueued_time": {"enqueued_time": datetime(2026, 1, 1, tzinfo=UTC)},
     "DeadLetterHub.from_connection_string": {
         "conn_str": "Endpoint=sb://ns.servicebus.windows.net/"
     },
@@ -211,7 +224,7 @@ def arguments(function: Callable[..., Any], name: str) -> dict[str, Any]:
     """What a call needs at least."""
     valid = VALID | OF_ONE.get(name.removeprefix("aio."), {})
     if name.startswith("aio."):
-        valid |= {"store": aio.MemoryCheckpointStore()}
+        valid |= dict.fromkeys(("store", "checkpoint_store"), aio.MemoryCheckpointStore())
     given = {}
     for one in inspect.signature(function).parameters.values():
         is_open = one.kind in (one.VAR_KEYWORD, one.VAR_POSITIONAL)

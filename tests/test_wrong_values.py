@@ -18,10 +18,11 @@ from eventhub_checkpoints.aio import dead_letters as aio_dead_letters
 from eventhub_checkpoints.aio import redis as aio_redis
 from eventhub_checkpoints.aio import sql as aio_sql
 from eventhub_checkpoints.aio import table as aio_table
-from eventhub_checkpoints.arrow import read_batches
+from eventhub_checkpoints.arrow import BatchConsumerClient, consume_batches, read_batches
 from eventhub_checkpoints.blob import BlobCheckpointStore
 from eventhub_checkpoints.cassandra import CassandraCheckpointStore
 from eventhub_checkpoints.conformance.clients import Loop
+from eventhub_checkpoints.consume.settings import ConsumeSettings
 from eventhub_checkpoints.dead_letters import DeadLetter, DeadLetterFile, DeadLetterHub
 from eventhub_checkpoints.errors import CheckpointStoreError
 from eventhub_checkpoints.iothub_react import read_iothub_react_table
@@ -167,11 +168,14 @@ def calls_of(module: Any, name: str, **of_variant: Any) -> Iterator[Call]:
     yield f"{name}file.mark_redriven", file.mark_redriven, {"stored": None, "hub": "orders"}
     yield f"{name}file.discard", file.discard, {"dead_letters": []}
     for what, kind in of_variant.items():
-        yield f"{name}{what}", kind, defaults(kind, **VALID[what])
+        own = {"checkpoint_store": store()} if what == "BatchConsumerClient" else {}
+        yield f"{name}{what}", kind, defaults(kind, **VALID[what], **own)
 
 
 VALID: dict[str, dict[str, Any]] = {
     "read_batches": {"hub": HUB},
+    "consume_batches": {"hub": HUB, "store": "memory:"},
+    "BatchConsumerClient": {"hub": HUB, **defaults(ConsumeSettings)},
     "BlobCheckpointStore": {"blob_account_url": "https://a.blob.core.windows.net"},
     "TableCheckpointStore": {
         "table_account_url": "https://a.table.core.windows.net",
@@ -387,6 +391,8 @@ def test_a_wrong_value_for_a_store_or_a_processor_is_answered_by_this_package(
             "",
             processor=Processor,
             read_batches=read_batches,
+            consume_batches=consume_batches,
+            BatchConsumerClient=BatchConsumerClient,
             BlobCheckpointStore=BlobCheckpointStore,
             TableCheckpointStore=TableCheckpointStore,
             SqlCheckpointStore=SqlCheckpointStore,
@@ -402,6 +408,8 @@ def test_a_wrong_value_for_a_store_or_a_processor_is_answered_by_this_package(
             "aio.",
             processor=AioProcessor,
             read_batches=aio_arrow.read_batches,
+            consume_batches=aio_arrow.consume_batches,
+            BatchConsumerClient=aio_arrow.BatchConsumerClient,
             BlobCheckpointStore=aio_blob.BlobCheckpointStore,
             TableCheckpointStore=aio_table.TableCheckpointStore,
             SqlCheckpointStore=aio_sql.SqlCheckpointStore,

@@ -1,7 +1,7 @@
 """Settings of a member of a consumer group that reads in Arrow batches."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from typing import Any, get_args
 
@@ -11,6 +11,7 @@ from eventhub_checkpoints._shared.settings import (
     SECONDS_OR_ZERO,
     is_count,
     is_seconds,
+    nearest,
     require,
     require_type,
 )
@@ -107,6 +108,21 @@ class ConsumeSettings:
     def fields(self) -> frozenset[str]:
         """Fields of `Columns` that are decoded for them."""
         return frozenset(field for field, each in COLUMNS.items() if each.name in self.names)
+
+
+def settings_of(owner: str, values: Mapping[str, Any]) -> ConsumeSettings:
+    """Return the settings that a call of `owner` was passed.
+
+    Raises:
+        ConfigurationError: there is no setting of a name, or one is invalid.
+    """
+    known = [each.name for each in fields(ConsumeSettings)]
+    for name in values:
+        if name not in known:
+            meant = nearest(name, known)
+            way_out = f"did you mean {meant}?" if meant else f"it has {', '.join(known)}"
+            raise ConfigurationError(f"{owner} has no argument {quoted(name)}; {way_out}")
+    return ConsumeSettings(**values)
 
 
 def checked_columns(columns: object) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
+from dataclasses import asdict
 from typing import Any, NamedTuple, Self
 
 import pyarrow as pa
@@ -41,7 +42,7 @@ from eventhub_checkpoints.consume._async.inbox import (
 from eventhub_checkpoints.consume._async.worker import Worker
 from eventhub_checkpoints.consume.balancer import Strategy
 from eventhub_checkpoints.consume.partition_batch import PartitionBatch
-from eventhub_checkpoints.consume.settings import EXPIRES_AFTER
+from eventhub_checkpoints.consume.settings import ConsumeSettings
 from eventhub_checkpoints.errors import StaleCheckpointError
 from eventhub_checkpoints.processing._async.handover import HandoverStore, is_handing_over
 from eventhub_checkpoints.processing._async.receive_loop import to_the_end
@@ -137,6 +138,19 @@ def consume_batches(
     require("max_idle", max_idle, is_valid, f"None, or {SECONDS}")
     require_flag("handover", handover)
     require_seconds("drain_timeout", drain_timeout, or_zero=True)
+    settings = ConsumeSettings(
+        max_rows=max_rows,
+        max_bytes=max_bytes,
+        max_wait=max_wait,
+        columns=columns,
+        buffer_bytes=buffer_bytes,
+        load_balancing_interval=load_balancing_interval,
+        load_balancing_strategy=load_balancing_strategy,
+        partition_ownership_expiration_interval=partition_ownership_expiration_interval,
+        owner_level=owner_level,
+        fail_on_data_loss=fail_on_data_loss,
+        receive_path=receive_path,
+    )
     positions = PartitionPositions.checked("start", start)
     starts = positions.positions or positions.everywhere
     assert starts is not None
@@ -147,27 +161,10 @@ def consume_batches(
         opened = open_store(store)
     else:
         plan.checked_store(store, is_async=IS_ASYNC)
-    interval, expires_after = load_balancing_interval, partition_ownership_expiration_interval
     used: Any = opened
     if handover:
-        lasts = EXPIRES_AFTER * interval if expires_after is None else expires_after
-        used = HandoverStore(opened, expires_after=lasts)
-    client = BatchConsumerClient(
-        hub,
-        consumer_group,
-        checkpoint_store=used,
-        max_rows=max_rows,
-        max_bytes=max_bytes,
-        max_wait=max_wait,
-        columns=columns,
-        buffer_bytes=buffer_bytes,
-        load_balancing_interval=interval,
-        load_balancing_strategy=load_balancing_strategy,
-        partition_ownership_expiration_interval=expires_after,
-        owner_level=owner_level,
-        fail_on_data_loss=fail_on_data_loss,
-        receive_path=receive_path,
-    )
+        used = HandoverStore(opened, expires_after=settings.expires_after)
+    client = BatchConsumerClient(hub, consumer_group, checkpoint_store=used, **asdict(settings))
     hooks = Hooks(on_assigned, on_lost)
     limits = Limits(drain_timeout, LONGEST if max_idle is None else max_idle)
     return ConsumedBatches(client, starts, hooks, limits, owns_store=owns_store)

@@ -22,7 +22,7 @@ from eventhub_checkpoints.consume._sync.member import GroupMember
 from eventhub_checkpoints.consume._sync.worker import Worker
 from eventhub_checkpoints.consume.partition_batch import PartitionBatch
 from eventhub_checkpoints.consume.partition_reader import Buffer, PartitionReader
-from eventhub_checkpoints.consume.settings import ConsumeSettings, hub_of
+from eventhub_checkpoints.consume.settings import hub_of, settings_of
 from eventhub_checkpoints.errors import ConfigurationError, DataLossError, HubUnavailableError
 from eventhub_checkpoints.processing.source import BatchClient
 from eventhub_checkpoints.receive.address import StoppedError
@@ -174,7 +174,7 @@ class BatchConsumerClient(BatchClient):
     ) -> None:
         self._address = hub_of(hub, consumer_group)
         check_store(checkpoint_store)
-        self.settings = ConsumeSettings(**settings)
+        self.settings = settings_of("BatchConsumerClient", settings)
         self.store = checkpoint_store
         self.scope = self._address.scope()
         self.eventhub_name = self.scope.eventhub_name
