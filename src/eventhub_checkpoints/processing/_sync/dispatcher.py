@@ -157,7 +157,8 @@ class CheckpointManager:
 
         Returns:
             Whether the position is stored. If not, either the error was passed to `on_error` and
-            the write is retried in the background; or the session is over, or saving is disabled.
+            the write is retried in the background; or the session is over, or saving is disabled;
+            or it is a batch without rows.
 
         Raises:
             InvalidRecordError: the sequence number is invalid, or higher than that of every event
@@ -170,7 +171,7 @@ class CheckpointManager:
             return self._save(Position(number, checked_offset(event or offset, number)))
         passed = self._session.passed
         if event is getattr(passed, "arrow", None):
-            return self._save(position_of(passed[-1]))
+            return bool(passed) and self._save(position_of(passed[-1]))
         if not hasattr(event, "sequence_number"):
             expected = "an event, the batch that was passed, or an offset as a string"
             raise InvalidRecordError("event", type(event), expected)
