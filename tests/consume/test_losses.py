@@ -283,8 +283,11 @@ async def closed_although_lost(text: str) -> list[str]:
     client = aio_arrow.BatchConsumerClient(text, checkpoint_store=store, **QUICK)
     receiving = asyncio.create_task(client.receive_batch(on_batch, on_partition_close=on_close))
     await closing.wait()
-    rows = await store.list_ownership(*client.scope)
-    await store.claim_ownership([{**row, "owner_id": "thief"} for row in rows])
+    stolen: set[str] = set()
+    while len(stolen) < 2:  # the owner may renew between the list and the claim
+        rows = await store.list_ownership(*client.scope)
+        claims = [{**row, "owner_id": "thief"} for row in rows if row["owner_id"] != "thief"]
+        stolen |= {row["partition_id"] for row in await store.claim_ownership(claims)}
     await store.is_known.wait()
     released.set()
     await client.close()
