@@ -33,10 +33,10 @@ PARTITIONS, PROPERTIES, BODIES = (1, 8, 32), (0, 5), (200, 2048)
 ROWS, MOST, BUFFER = 10_000, 16 * 2**20, 64 * 2**20
 """`max_rows`, `max_bytes` and `buffer_bytes`, as they are by default."""
 QUICK_ROWS = 500
-EVENTS, BATCHES = 300_000, 5
+EVENTS, BATCHES = 300_000, 8
 """Least number of events of a hub, and of batches in each partition."""
-COUNTED = 0.6
-"""Share of them that is measured: until then, every partition still has some."""
+COUNTED, CONSUMED = 0.6, 0.9
+"""Shares of them that are measured, and consumed at most: every partition still has some."""
 SLOW_EVENTS, QUICK_SLOW_EVENTS = 20_000, 2_000
 """As many does a side measure that gets events one by one."""
 
@@ -135,12 +135,14 @@ class Bench:
             return figures_of([each.result() for each in running])
 
     def _counts(self, hub: Server, kind: Kind, way: str, members: int = 1) -> list[str]:
-        events = int(COUNTED * kind.events(self.quick) * kind.partitions / members)
+        stored = kind.events(self.quick) * kind.partitions / members
+        events = int(COUNTED * stored)
         if way not in IN_ARROW:
             events = min(events, QUICK_SLOW_EVENTS if self.quick else SLOW_EVENTS)
         rows = QUICK_ROWS if self.quick else ROWS
         return [
             f"--events={events}",
+            f"--total={int(CONSUMED * stored)}",
             f"--partitions={kind.partitions // members}",
             f"--members={members}",
             f"--max-rows={rows}",

@@ -36,31 +36,36 @@ class Meter:
 class Rate(Meter):
     """Counts from when each partition has delivered, until so many more events were consumed.
 
+    It also ends when so many were consumed in all, of those that the hub has: one of the partitions
+    may be late.
+
     To connect is no consuming. At the end, about as many events are received and not consumed as
     at the beginning.
 
     Args:
         partitions: number of those that this process consumes.
         events: how many are counted.
+        total: with how many it ends at the latest.
         server: id of the hub's process, whose processor time is taken as well.
     """
 
-    def __init__(self, partitions: int, events: int, server: int) -> None:
+    def __init__(self, partitions: int, events: int, total: int, server: int) -> None:
         self._partitions, self._expected, self._counted = partitions, events, 0
-        self._server = server
+        self._total, self._consumed, self._server = total, 0, server
         self._seen: set[str] = set()
         self._began: tuple[float, float, float] | None = None
         self._lock = threading.Lock()
 
     def count(self, partition_id: str, batch: Any) -> None:
         with self._lock:
+            self._consumed += len(batch)
             if self._began is None:
                 self._seen.add(partition_id)
                 if len(self._seen) == self._partitions:
                     self._began = self._now()
                 return
             self._counted += len(batch)
-            if self._counted >= self._expected:
+            if self._counted >= self._expected or self._consumed >= self._total:
                 spent = [end - begin for begin, end in zip(self._began, self._now(), strict=True)]
                 answer([self._counted, *spent])
 

@@ -5,6 +5,7 @@ import asyncio
 import logging
 import os
 import signal
+import sys
 
 from benchmarks._async import group_consumer as aio_consumer
 from benchmarks._sync import group_consumer as sync_consumer
@@ -22,7 +23,9 @@ def meter_of(asked: argparse.Namespace) -> Meter:
     if asked.measure == LATENCY:
         return Latency(asked.events)
     # What `read_batches` reads at once is not all.
-    return Rate(1 if asked.way == READ else asked.partitions, asked.events, asked.server)
+    return Rate(
+        1 if asked.way == READ else asked.partitions, asked.events, asked.total, asked.server
+    )
 
 
 def main() -> None:
@@ -36,6 +39,7 @@ def main() -> None:
     parser.add_argument("--commits", action="store_true", help="save the position of each batch")
     parser.add_argument("--events", type=int, default=0, help="that are measured")
     parser.add_argument("--partitions", type=int, default=1)
+    parser.add_argument("--total", type=int, default=sys.maxsize, help="that are consumed")
     parser.add_argument("--members", type=int, default=1, help="that share the partitions")
     parser.add_argument("--server", type=int, default=os.getpid(), help="process of the hub")
     parser.add_argument("--seconds", type=float, default=0.0, help="to sleep")
