@@ -68,7 +68,9 @@ class PartitionBatch(Sequence[EventData]):
         if numbers and numbers[-1] - numbers[0] == len(numbers) - 1:
             numbers = range(numbers[0], numbers[-1] + 1)
         arrow = record_batch(partition_id, columns, schema)
-        return cls(arrow, numbers, string_array(columns.offsets))
+        is_chosen = "offset" in schema.names
+        offsets = arrow["offset"] if is_chosen else string_array(columns.offsets)
+        return cls(arrow, numbers, offsets)
 
     @property
     def last(self) -> tuple[int, str | None]:

@@ -3,15 +3,13 @@
 import math
 import threading
 import time
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import accumulate
 
 from eventhub_checkpoints.consume.partition_batch import PartitionBatch
 from eventhub_checkpoints.consume.settings import ConsumeSettings
 from eventhub_checkpoints.receive.address import STOP_CHECK, Address, Portion, StoppedError
-from eventhub_checkpoints.receive.batches import schema_of
+from eventhub_checkpoints.receive.batches import rows_of, schema_of
 from eventhub_checkpoints.receive.columns import Columns
 from eventhub_checkpoints.receive.hub import partition_properties
 from eventhub_checkpoints.receive.position import EventPosition
@@ -45,12 +43,6 @@ EXCESS = 2
 """
 LARGEST = 2**29
 """Bytes of bodies in a batch. An Arrow array of them has 2 GiB at most."""
-
-
-def rows_of(bodies: Sequence[bytes], size: int) -> int:
-    """Return the number of first rows whose bodies have this size (bytes) together."""
-    sizes = accumulate(map(len, bodies))
-    return next((number for number, total in enumerate(sizes, 1) if total >= size), len(bodies))
 
 
 class PartitionReader:

@@ -86,8 +86,8 @@ class ConsumeSettings:
     @cached_property
     def expires_after(self) -> float:
         """Seconds after which an ownership that was not renewed counts as expired."""
-        interval = self.partition_ownership_expiration_interval
-        return EXPIRES_AFTER * self.load_balancing_interval if interval is None else interval
+        seconds = self.partition_ownership_expiration_interval
+        return EXPIRES_AFTER * self.load_balancing_interval if seconds is None else seconds
 
     @cached_property
     def read(self) -> ReadSettings:

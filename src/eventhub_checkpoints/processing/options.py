@@ -173,13 +173,18 @@ class Options:
                 "EventHubConsumerClient.from_connection_string, ...)"
             )
 
-    def check_batch_client(self) -> None:
-        """Refuse an option that has no effect on a client of Arrow batches."""
-        for name, default in (("max_batch_size", MAX_BATCH_SIZE), ("owner_level", None)):
+    def check_batch_client(self, prefetch: int) -> None:
+        """Refuse an option that has no effect on a client of Arrow batches.
+
+        Args:
+            prefetch: its default.
+        """
+        defaults = {"max_batch_size": MAX_BATCH_SIZE, "owner_level": None, "prefetch": prefetch}
+        for name, default in defaults.items():
             if getattr(self, name) != default:
                 raise ConfigurationError(
                     f"{name} has no effect on a BatchConsumerClient, which has settings of its "
-                    "own: pass max_rows or owner_level to that"
+                    "own: pass max_rows, owner_level or buffer_bytes to that"
                 )
 
     def start_of(self, partition_id: str) -> Any:

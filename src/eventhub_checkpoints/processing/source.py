@@ -3,6 +3,7 @@
 from typing import Any, Protocol
 
 from eventhub_checkpoints.records import Scope
+from eventhub_checkpoints.sdk import consumer
 from eventhub_checkpoints.sdk.consumer import LinkAttempt
 
 
@@ -22,6 +23,22 @@ class BatchClient:
     scope: Scope
     expires_after: float
     store: Any
+
+
+def scope_of(client: Any) -> Scope:
+    """Return the hub and consumer group that a client reads, as far as it shows them."""
+    return client.scope if isinstance(client, BatchClient) else consumer.scope_of(client)
+
+
+def expiry_of(client: Any) -> float:
+    """Return the seconds after which a client takes an ownership that was not renewed."""
+    is_ours = isinstance(client, BatchClient)
+    return client.expires_after if is_ours else consumer.expiry_of(client)
+
+
+def store_of(client: Any) -> Any:
+    """Return the checkpoint store of a client, as `consumer.store_of` does."""
+    return client.store if isinstance(client, BatchClient) else consumer.store_of(client)
 
 
 class Source(Protocol):

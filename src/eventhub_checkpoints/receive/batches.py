@@ -110,6 +110,12 @@ def read_range(
             yield record_batch(offsets.partition_id, columns)
 
 
+def rows_of(bodies: Sequence[bytes], size: int) -> int:
+    """Return the number of first rows whose bodies have this size (bytes) together."""
+    sizes = accumulate(map(len, bodies))
+    return next((number for number, total in enumerate(sizes, 1) if total >= size), len(bodies))
+
+
 def in_batches(parts: Iterable[Columns], rows: int, size: int) -> Iterator[Columns]:
     """Yield the events in parts of `rows` rows, or fewer if bodies reach `size` (bytes).
 
@@ -125,8 +131,7 @@ def in_batches(parts: Iterable[Columns], rows: int, size: int) -> Iterator[Colum
         while (is_large := pending.size >= size) or len(pending) >= rows:
             end = rows
             if is_large:
-                sums = enumerate(accumulate(map(len, pending.bodies)), 1)
-                end = min(rows, next(row for row, bytes_ in sums if bytes_ >= size))
+                end = min(rows, rows_of(pending.bodies, size))
             if end >= len(pending):
                 yield pending
                 pending = Columns()

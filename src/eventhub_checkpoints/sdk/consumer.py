@@ -37,7 +37,7 @@ def store_of(owner: object) -> Any:
         The store; None if a client has none; `UNKNOWN` if it cannot be read.
     """
     note_version()
-    return getattr(owner, STORE, getattr(owner, "store", UNKNOWN))
+    return getattr(owner, STORE, UNKNOWN)
 
 
 def scope_of(client: Any) -> Scope:
@@ -45,8 +45,6 @@ def scope_of(client: Any) -> Scope:
 
     A name that cannot be read is replaced by a placeholder that no real name can equal.
     """
-    if isinstance(scope := getattr(client, "scope", None), Scope):
-        return scope
     address = getattr(client, "_address", None)
     return Scope._make(
         (
@@ -59,7 +57,7 @@ def scope_of(client: Any) -> Scope:
 
 def expiry_of(client: Any) -> float:
     """Return the seconds after which a client takes an ownership that was not renewed."""
-    seconds = getattr(client, "expires_after", getattr(client, EXPIRY, None))
+    seconds = getattr(client, EXPIRY, None)
     if seconds is None:
         log.warning(
             "the client does not show when ownerships expire: %g s are assumed", EXPIRES_AFTER

@@ -1,6 +1,7 @@
 """Primitives that differ between sync and async: waiting, and running calls in parallel."""
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Sequence
 from contextlib import asynccontextmanager, suppress
 from contextvars import Context
@@ -195,8 +196,9 @@ async def holds_within(changed: Condition, predicate: Callable[[], object], seco
 
     The caller holds the condition.
     """
+    limit = None if seconds == math.inf else max(seconds, 0)
     try:
-        async with asyncio.timeout(max(seconds, 0)):
+        async with asyncio.timeout(limit):
             await changed.wait_for(predicate)
     except TimeoutError:
         pass

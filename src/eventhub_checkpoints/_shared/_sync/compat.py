@@ -20,6 +20,9 @@ from eventhub_checkpoints._shared.workers import workers
 
 Lock = threading.Lock
 Condition = threading.Condition
+
+LOOKING_UP = 0.5
+"""Seconds after which a wait lets signals be handled."""
 sleep = time.sleep
 
 Item = TypeVar("Item")
@@ -171,4 +174,9 @@ def holds_within(changed: Condition, predicate: Callable[[], object], seconds: f
 
     The caller holds the condition.
     """
-    return bool(changed.wait_for(predicate, seconds))
+    end = time.monotonic() + seconds
+    # A signal that comes just before the main thread waits does not interrupt the wait.
+    while not changed.wait_for(predicate, max(0, min(LOOKING_UP, end - time.monotonic()))):
+        if time.monotonic() >= end:
+            return bool(predicate())
+    return True

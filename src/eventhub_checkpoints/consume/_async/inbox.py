@@ -1,14 +1,13 @@
 """Batches and notices between the workers of a client and whoever iterates over them."""
 
-import time
+import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from eventhub_checkpoints._shared._async.compat import Condition, holds_within
+from eventhub_checkpoints._shared._async.compat import Condition, Lock, holds_within
 from eventhub_checkpoints.consume.partition_batch import PartitionBatch
-from eventhub_checkpoints.processing._async.receive_loop import LOOKING_UP
 
 
 @dataclass(eq=False)
@@ -43,12 +42,11 @@ class Idle(NamedTuple):
     """Message that nothing has come for a while."""
 
 
-LONGEST = 1e6
-"""Seconds; a condition takes no infinite time limit."""
-
-
 class Inbox:
     """Queue in which each partition has at most one batch, so that a busy one holds up no other.
+
+    Each batch has a condition of its own: with a common one, every batch that is taken would wake
+    the workers of all partitions.
 
     Args:
         taken: called with each batch that `next` returns, before anybody may learn that its
@@ -57,8 +55,10 @@ class Inbox:
 
     def __init__(self, taken: Callable[[Delivered], None]) -> None:
         self._taken = taken
-        self._changed = Condition()
+        self._lock = Lock()
+        self._changed = Condition(self._lock)
         self._items: deque[Delivered | Notice] = deque()
+        self._waiting: dict[Session, Condition] = {}
         self._error: Exception | None = None
         self._is_finished = self._is_closed = False
 
@@ -72,13 +72,14 @@ class Inbox:
         async with self._changed:
             if self._is_closed or item.session.is_ending:
                 return
+            taken = self._waiting[item.session] = Condition(self._lock)
             self._items.append(item)
             self._changed.notify_all()
             try:
-                await self._changed.wait_for(lambda: self._is_closed or item not in self._items)
+                await taken.wait_for(lambda: item.session not in self._waiting)
             finally:
-                if item in self._items:  # the caller was cancelled
-                    self._items.remove(item)
+                if item.session in self._waiting:  # the caller was cancelled
+                    self._remove(item.session)
 
     async def notify(self, notice: Notice) -> None:
         """Add a notice, and drop the batch of a partition that is lost."""
@@ -96,17 +97,27 @@ class Inbox:
 
     def _drop(self, session: Session) -> None:
         session.is_ending = True
+        self._remove(session)
+
+    def _remove(self, session: Session) -> None:
+        """Remove the batch of a partition, if there is one."""
         kept = [
             item
             for item in self._items
             if not (isinstance(item, Delivered) and item.session is session)
         ]
         self._items = deque(kept)
+        self._release(session)
+
+    def _release(self, session: Session) -> None:
+        """Have `put` return for the batch of a partition."""
+        if taken := self._waiting.pop(session, None):
+            taken.notify_all()
 
     def _is_ready(self) -> bool:
         return bool(self._items) or self._is_finished or self._error is not None
 
-    async def next(self, seconds: float = LONGEST) -> Delivered | Notice | Idle | None:
+    async def next(self, seconds: float = math.inf) -> Delivered | Notice | Idle | None:
         """Return the next item; None once finished or closed.
 
         Args:
@@ -115,24 +126,19 @@ class Inbox:
         Raises:
             Exception: what `end` was called with, after the items that came before.
         """
-        end = time.monotonic() + seconds
         async with self._changed:
-            # A signal that comes just before a thread waits does not interrupt it.
-            while not await holds_within(self._changed, self._is_ready, min(LOOKING_UP, seconds)):
-                seconds = end - time.monotonic()
-                if seconds <= 0:
-                    return Idle()
+            if not await holds_within(self._changed, self._is_ready, seconds):
+                return Idle()
             if self._is_finished:
                 return None
             if self._items:
                 item = self._items.popleft()
                 if isinstance(item, Delivered):
                     self._taken(item)
-                self._changed.notify_all()
+                    self._release(item.session)
                 return item
             error, self._error = self._error, None
-            self._is_finished = self._is_closed = True
-            self._changed.notify_all()
+            self._close()
         assert error is not None
         raise error
 
@@ -161,6 +167,11 @@ class Inbox:
     async def close(self) -> None:
         """Drop everything; nobody waits any more."""
         async with self._changed:
-            self._is_finished = self._is_closed = True
-            self._items.clear()
-            self._changed.notify_all()
+            self._close()
+
+    def _close(self) -> None:
+        self._is_finished = self._is_closed = True
+        self._items.clear()
+        for session in [*self._waiting]:
+            self._release(session)
+        self._changed.notify_all()

@@ -2,6 +2,7 @@
 """A consumer group as Arrow batches, for a loop that commits them itself."""
 
 import logging
+import math
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
@@ -31,7 +32,6 @@ from eventhub_checkpoints._shared.settings import (
 from eventhub_checkpoints._shared.wrapping import innermost
 from eventhub_checkpoints.consume._sync.client import BatchConsumerClient
 from eventhub_checkpoints.consume._sync.inbox import (
-    LONGEST,
     Delivered,
     Idle,
     Inbox,
@@ -155,18 +155,16 @@ def consume_batches(
     starts = positions.positions or positions.everywhere
     assert starts is not None
     require_type("store", store, store is not None, "the store of the group's checkpoints")
-    owns_store = isinstance(store, str | Mapping)
-    opened: Any = store
-    if isinstance(store, str | Mapping):
-        opened = open_store(store)
+    used: Any = store
+    if owns_store := isinstance(store, str | Mapping):
+        used = open_store(store)
     else:
         plan.checked_store(store, is_async=IS_ASYNC)
-    used: Any = opened
     if handover:
-        used = HandoverStore(opened, expires_after=settings.expires_after)
+        used = HandoverStore(used, expires_after=settings.expires_after)
     client = BatchConsumerClient(hub, consumer_group, checkpoint_store=used, **asdict(settings))
     hooks = Hooks(on_assigned, on_lost)
-    limits = Limits(drain_timeout, LONGEST if max_idle is None else max_idle)
+    limits = Limits(drain_timeout, math.inf if max_idle is None else max_idle)
     return ConsumedBatches(client, starts, hooks, limits, owns_store=owns_store)
 
 
@@ -392,8 +390,6 @@ class ConsumedBatches(IterationGuard, ClosingContext):
             self._uncommitted[partition_id] = position.sequence_number
 
     def _failed(self, context: PartitionContext | None, error: Exception) -> None:
-        if context is not None and is_stolen(error):
-            self._stopped(context)
         if context is None and not self._client.has_joined:
             self._client.fail(error)
         elif context is not None and is_stolen(error):

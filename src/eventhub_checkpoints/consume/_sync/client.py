@@ -64,6 +64,7 @@ class PartitionWork:
     """
 
     shares_thread = False
+    newest = attempt = None
 
     def __init__(
         self,
@@ -76,8 +77,6 @@ class PartitionWork:
         self._on_stop = on_stop
         self.worker: Worker | None = None
         self.reached: int | None = None
-        self.newest: int | None = None
-        self.attempt = None
         self.is_stopping = self.is_handling = False
 
     @property
@@ -249,6 +248,7 @@ class BatchConsumerClient(BatchClient):
     def _is_closing(self) -> bool:
         return self._closing.is_set()
 
+    @with_checked_arguments
     def receive_batch(
         self,
         on_event_batch: OnBatch,
@@ -259,7 +259,6 @@ class BatchConsumerClient(BatchClient):
         on_error: OnError = nothing,
         starting_position: Start | Mapping[str, Start] = START_OF_STREAM,
         max_wait_time: float | None = None,
-        **_: object,
     ) -> None:
         """Receive until the client is closed; the callbacks are those of the official client.
 

@@ -41,9 +41,10 @@ from eventhub_checkpoints.processing._async.watchdog import (
     store_that_reopens,
 )
 from eventhub_checkpoints.processing.options import Options, other_store
+from eventhub_checkpoints.processing.source import scope_of
 from eventhub_checkpoints.processing.stall import Snapshot
 from eventhub_checkpoints.processing.start_position import StartChoice, refused_position
-from eventhub_checkpoints.sdk.consumer import EXPIRES_AFTER, scope_of
+from eventhub_checkpoints.sdk.consumer import EXPIRES_AFTER
 from eventhub_checkpoints.sdk.stack import is_client_closed
 
 log = logging.getLogger("eventhub_checkpoints")

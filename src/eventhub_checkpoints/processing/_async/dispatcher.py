@@ -43,7 +43,9 @@ log = logging.getLogger("eventhub_checkpoints")
 class PartitionProcessor:
     """Processor of one partition, from when it is claimed until it is closed.
 
-    A base class with empty methods; any class with `process_events` works as well.
+    A base class with empty methods; any class with `process_events` works as well. If the client is
+    a `BatchConsumerClient`, a class has `process_batch(batch)` instead, which is passed a
+    `pyarrow.RecordBatch`.
 
     Args:
         context: the client's context of the partition: `partition_id` and the names.
@@ -71,9 +73,6 @@ class PartitionProcessor:
             events: at most `max_batch_size`; empty if `max_wait_time` has passed without an event.
         """
         raise NotImplementedError(f"{type(self).__name__} has no process_events")
-
-    # A class has one of the two: this one, if its client is a `BatchConsumerClient`.
-    # async def process_batch(self, batch: pyarrow.RecordBatch) -> None
 
     async def process_error(self, error: Exception) -> None:
         """Handle an exception of another method, or an error of the client for this partition.

@@ -50,9 +50,9 @@ from eventhub_checkpoints.processing.options import (
     require_start,
 )
 from eventhub_checkpoints.processing.policy import DEFAULT_POLICY, Policy
-from eventhub_checkpoints.processing.source import BatchClient
+from eventhub_checkpoints.processing.source import BatchClient, expiry_of, scope_of, store_of
 from eventhub_checkpoints.processing.statistics import PartitionStats
-from eventhub_checkpoints.sdk.consumer import UNKNOWN, expiry_of, scope_of, store_of
+from eventhub_checkpoints.sdk.consumer import UNKNOWN
 
 log = logging.getLogger("eventhub_checkpoints")
 
@@ -262,7 +262,7 @@ class EventProcessor(
         if isinstance(self._processor, type):
             require_client_of(self._processor, delivers_batches=delivers_batches)
         if delivers_batches:
-            self._options.check_batch_client()
+            self._options.check_batch_client(CLIENT_PREFETCH)
         callbacks.client, callbacks.is_ready = client, self._is_ready
         callbacks.is_compared = self._is_compared
         try:
@@ -311,6 +311,13 @@ class EventProcessor(
         callbacks, options = self._callbacks, self._options
         if callbacks.is_stopping:
             return
+        of_events: dict[str, Any] = {}
+        if not callbacks.run.delivers_batches:
+            of_events = {
+                "max_batch_size": options.max_batch_size,
+                "owner_level": options.owner_level,
+                "prefetch": options.prefetch,
+            }
         try:
             client.receive_batch(
                 callbacks.on_events,
@@ -318,10 +325,8 @@ class EventProcessor(
                 on_partition_close=callbacks.on_close,
                 on_error=callbacks.on_error,
                 starting_position=position,
-                max_batch_size=options.max_batch_size,
                 max_wait_time=options.max_wait_time,
-                owner_level=options.owner_level,
-                prefetch=options.prefetch,
+                **of_events,
             )
         except Exception as error:
             callbacks.fail(error)
