@@ -1,10 +1,10 @@
 """Settings that all stores share, their validation, and suggestions for misspelt ones."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from math import isfinite
-from typing import Literal, TypedDict
+from typing import Any, Literal, TypedDict
 
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
@@ -107,6 +107,24 @@ def require_seconds(name: str, value: object, *, or_zero: bool = False) -> None:
 def require_flag(name: str, value: object) -> None:
     """Refuse anything but a bool: a string such as "false" would be true."""
     require(name, value, isinstance(value, bool), "True or False")
+
+
+Rule = tuple[Callable[[Any], bool], str]
+"""Predicate for a setting, and the expectation that the error message names."""
+COUNT: Rule = is_count, "a whole number, 1 or more"
+FLAG: Rule = (lambda value: isinstance(value, bool)), "True or False"
+TIME: Rule = is_seconds, SECONDS
+
+
+def require_all(owner: object, rules: Mapping[str, Rule]) -> None:
+    """Refuse an object of which an attribute does not hold to its rule, by name.
+
+    Raises:
+        ConfigurationError: an attribute does not.
+    """
+    for name, (holds, expected) in rules.items():
+        value = getattr(owner, name)
+        require(name, value, holds(value), expected)
 
 
 def require_on_stale(value: object) -> None:

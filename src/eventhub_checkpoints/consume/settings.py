@@ -1,24 +1,28 @@
 """Settings of a member of a consumer group that reads in Arrow batches."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from typing import Any, get_args
 
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints._shared.settings import (
+    COUNT,
+    FLAG,
     SECONDS,
     SECONDS_OR_ZERO,
+    TIME,
+    Rule,
     is_count,
     is_seconds,
     nearest,
-    require,
-    require_type,
+    require_all,
 )
 from eventhub_checkpoints.consume.balancer import STRATEGIES, Strategy
 from eventhub_checkpoints.errors import ConfigurationError
-from eventhub_checkpoints.receive.address import DEFAULT_CONSUMER_GROUP, Address, checked_group
+from eventhub_checkpoints.receive.address import Address, checked_group
 from eventhub_checkpoints.receive.amqp.address import HubAddress
+from eventhub_checkpoints.receive.arrow.plan import address_of
 from eventhub_checkpoints.receive.columns import COLUMNS, column_types
 from eventhub_checkpoints.receive.ranges import ReadSettings, ReceivePath
 
@@ -33,9 +37,7 @@ NOT_KAFKA = (
 )
 NAMES = [*column_types()]
 """Names of all columns, in the order of the Spark source."""
-COUNT = is_count, "a whole number, 1 or more"
-TIME = is_seconds, SECONDS
-RULES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+RULES: Mapping[str, Rule] = {
     "max_rows": COUNT,
     "max_bytes": COUNT,
     "max_wait": (partial(is_seconds, or_zero=True), SECONDS_OR_ZERO),
@@ -50,7 +52,7 @@ RULES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
         f"None, or {SECONDS}",
     ),
     "owner_level": (partial(is_count, least=0), "a whole number, 0 or more"),
-    "fail_on_data_loss": ((lambda value: isinstance(value, bool)), "True or False"),
+    "fail_on_data_loss": FLAG,
     "receive_path": (lambda value: value in get_args(ReceivePath), "'auto', 'fast' or 'public'"),
 }
 """Predicate for each setting, and the expectation that the error message names."""
@@ -77,9 +79,7 @@ class ConsumeSettings:
     receive_path: ReceivePath = "auto"
 
     def __post_init__(self) -> None:
-        for name, (holds, expected) in RULES.items():
-            value = getattr(self, name)
-            require(name, value, holds(value), expected)
+        require_all(self, RULES)
         if self.columns is not None:
             object.__setattr__(self, "columns", checked_columns(self.columns))
 
@@ -140,7 +140,7 @@ def checked_columns(columns: object) -> tuple[str, ...]:
     return tuple(names)
 
 
-def hub_of(hub: object, consumer_group: str | None) -> HubAddress:
+def hub_of(hub: str | Address, consumer_group: str | None) -> HubAddress:
     """Return the address of a hub, read by a consumer group.
 
     Args:
@@ -150,13 +150,9 @@ def hub_of(hub: object, consumer_group: str | None) -> HubAddress:
     Raises:
         ConfigurationError: it is none, or one over Kafka. No message shows a connection string.
     """
-    if isinstance(hub, str):
-        group = DEFAULT_CONSUMER_GROUP if consumer_group is None else consumer_group
-        return HubAddress.from_connection_string(hub, group)
-    if isinstance(hub, Address) and not isinstance(hub, HubAddress):
-        raise ConfigurationError(f"hub is a {type(hub).__name__}: {NOT_KAFKA}")
-    require_type("hub", hub, isinstance(hub, HubAddress), "a connection string or a HubAddress")
-    assert isinstance(hub, HubAddress)
+    address = address_of(hub, None)
+    if not isinstance(address, HubAddress):
+        raise ConfigurationError(f"hub is a {type(address).__name__}: {NOT_KAFKA}")
     if consumer_group is None:
-        return hub
-    return replace(hub, consumer_group=checked_group("consumer_group", consumer_group))
+        return address
+    return replace(address, consumer_group=checked_group("consumer_group", consumer_group))

@@ -14,14 +14,18 @@ from eventhub_checkpoints._shared.connection_string import ConnectionString
 from eventhub_checkpoints._shared.offset_words import is_taken
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints._shared.settings import (
+    COUNT,
+    FLAG,
     SECONDS,
     SECONDS_OR_ZERO,
-    is_count,
+    TIME,
+    Rule,
     is_number,
     is_seconds,
     kind_of,
     name_of,
     require,
+    require_all,
 )
 from eventhub_checkpoints._shared.times import parse_time
 from eventhub_checkpoints.errors import ConfigurationError
@@ -148,9 +152,7 @@ class Options:
     handover: bool
 
     def __post_init__(self) -> None:
-        for name, (holds, expected) in RULES.items():
-            value = getattr(self, name)
-            require(name, value, holds(value), expected)
+        require_all(self, RULES)
         start = self.starting_position
         if isinstance(start, Mapping):
             for partition_id, value in start.items():
@@ -241,10 +243,7 @@ def is_no_offset(text: str) -> bool:
 
 
 KEY_AND_VALUE = re.compile("[A-Za-z_]+=")
-COUNT = is_count, "a whole number, 1 or more"
-FLAG = (lambda value: isinstance(value, bool)), "True or False"
-TIME = is_seconds, SECONDS
-RULES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+RULES: Mapping[str, Rule] = {
     "from_saved": FLAG,
     "save": FLAG,
     "policy": (
