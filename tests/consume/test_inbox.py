@@ -79,6 +79,18 @@ def test_a_batch_waits_until_it_is_taken(box: Box) -> None:
     putting.wait()
 
 
+def test_a_batch_that_is_taken_wakes_no_worker_of_another_partition(box: Box) -> None:
+    first, other = box.session("0"), box.session("1")
+    putting = box.begin("put", box.delivered(first, 1))
+    eventually(lambda: box.inner._items)
+    box.begin("put", box.delivered(other, 2))
+    eventually(lambda: other in box.inner._waiting and box.inner._waiting[other]._waiters)
+    before = [*box.inner._waiting[other]._waiters]
+    box.call("next")
+    putting.wait()
+    assert [*box.inner._waiting[other]._waiters] == before
+
+
 def test_the_batches_of_partitions_come_in_the_order_in_which_they_were_put(box: Box) -> None:
     sessions = [box.session(str(number)) for number in range(3)]
     items = [box.delivered(each, number) for number, each in enumerate(sessions)]

@@ -211,11 +211,19 @@ def test_a_function_that_makes_the_wrong_processor_stops_it_all(stage: Stage) ->
     stage._running.clear()
 
 
-@pytest.mark.parametrize(("name", "value"), [("max_batch_size", 10), ("owner_level", 3)])
+@pytest.mark.parametrize(
+    ("name", "value"), [("max_batch_size", 10), ("owner_level", 3), ("prefetch", 7)]
+)
 def test_an_option_of_the_other_client_is_refused(stage: Stage, name: str, value: int) -> None:
     processor = stage.make(**{name: value})
     with pytest.raises(ConfigurationError, match=f"{name} has no effect"):
         stage.finished(processor.start())
+
+
+def test_an_argument_that_its_client_does_not_have_is_refused(stage: Stage) -> None:
+    client = stage.client()(checkpoint_store=stage.store())
+    with pytest.raises(ConfigurationError, match="partition_id"):
+        stage.finished(client.receive_batch(print, partition_id="0"))
 
 
 def test_a_client_that_is_ready_can_be_used(stage: Stage) -> None:
