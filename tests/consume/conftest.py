@@ -10,6 +10,7 @@ import pytest
 from azure.eventhub import EventHubConsumerClient
 
 from arrow_variants import (
+    FAST,
     Aio,
     Kept,
     Sync,
@@ -27,14 +28,6 @@ from waiting import LIMIT, eventually
 
 __all__ = ["address", "busy_hub", "hub", "scope", "server", "text"]
 
-FAST: dict[str, Any] = {
-    "load_balancing_interval": 0.1,
-    # No pause of a busy machine makes a live member look dead.
-    "partition_ownership_expiration_interval": LIMIT,
-    "max_wait": 0.0,
-}
-"""Settings of members that need not wait for one another."""
-
 
 @pytest.fixture(params=["sync", "aio"])
 def variant(request: pytest.FixtureRequest, loop: Loop) -> Any:
@@ -43,7 +36,7 @@ def variant(request: pytest.FixtureRequest, loop: Loop) -> Any:
 
 @pytest.fixture
 def kept(request: pytest.FixtureRequest, scope: Scope, tmp_path: Path) -> Iterator[Kept]:
-    """In memory, unless `EVERY_STORE` marks the test."""
+    """In memory, unless `STORES` marks the test."""
     kept = kept_in(getattr(request, "param", "memory"), request, scope, tmp_path)
     with kept.held:
         yield kept
@@ -183,12 +176,15 @@ class Official:
         self._thread.start()
 
     def _receive(self) -> None:
-        self._client.receive_batch(self._received, starting_position="-1", owner_level=0)
+        # While events come one by one, it waits for so many.
+        self._client.receive_batch(
+            self._received, prefetch=30, starting_position="-1", owner_level=0
+        )
 
     def _received(self, context: Any, events: list[Any]) -> None:
-        found = self.numbers.setdefault(context.partition_id, [])
-        found += [event.sequence_number for event in events]
         if events:
+            found = self.numbers.setdefault(context.partition_id, [])
+            found += [event.sequence_number for event in events]
             context.update_checkpoint(events[-1])
 
     def stop(self) -> None:

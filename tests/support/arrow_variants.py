@@ -27,6 +27,24 @@ from waiting import LIMIT, eventually
 
 __all__ = ["address", "busy_hub", "hub", "kept", "scope", "server", "text"]
 
+ALL = {"0": [*range(100)], "1": [*range(100)], "2": [*range(10)]}
+"""Sequence numbers of the events that the fixture `hub` has, by partition."""
+FAST: dict[str, Any] = {
+    "load_balancing_interval": 0.1,
+    # No pause of a busy machine makes a live member look dead.
+    "partition_ownership_expiration_interval": LIMIT,
+    "max_wait": 0.0,
+}
+"""Settings of members that need not wait for one another."""
+PATHS = pytest.mark.parametrize(
+    ("variant", "receive_path"), [("sync", "fast"), ("aio", "public")], indirect=["variant"]
+)
+"""Both paths, which both variants use in the same way: each runs with one of them."""
+STORES = pytest.mark.parametrize(
+    ("variant", "kept"), [("sync", "sqlite"), ("aio", "memory")], indirect=True
+)
+"""Both kinds of stores, likewise."""
+
 
 class Sync:
     """Synchronous batches, as they are."""
@@ -199,8 +217,8 @@ def busy_hub() -> Iterator[LocalHub]:
 def hub(server: LocalHub) -> LocalHub:
     """A hub `orders` with 100, 100 and 10 events in its three partitions."""
     server.recreate("orders", 3)
-    for partition, count in (("0", 100), ("1", 100), ("2", 10)):
-        server.publish("orders", partition, [f"event {number}" for number in range(count)])
+    for partition, numbers in ALL.items():
+        server.publish("orders", partition, [f"event {number}" for number in numbers])
     return server
 
 
