@@ -11,9 +11,7 @@ from azure.eventhub import EventHubConsumerClient
 
 from arrow_variants import (
     FAST,
-    Aio,
     Kept,
-    Sync,
     address,
     busy_hub,
     hub,
@@ -21,17 +19,12 @@ from arrow_variants import (
     scope,
     server,
     text,
+    variant,
 )
 from eventhub_checkpoints import HandoverStore, Scope, open_store
-from eventhub_checkpoints.conformance.clients import Loop
 from waiting import LIMIT, eventually
 
-__all__ = ["address", "busy_hub", "hub", "scope", "server", "text"]
-
-
-@pytest.fixture(params=["sync", "aio"])
-def variant(request: pytest.FixtureRequest, loop: Loop) -> Any:
-    return Sync() if request.param == "sync" else Aio(loop.finished)
+__all__ = ["address", "busy_hub", "hub", "scope", "server", "text", "variant"]
 
 
 @pytest.fixture
@@ -166,6 +159,7 @@ class Official:
             store = HandoverStore(store, expires_after=expires)
         self._client = EventHubConsumerClient.from_connection_string(
             text,
+            variant,
             "$Default",
             checkpoint_store=store,
             load_balancing_interval=interval,

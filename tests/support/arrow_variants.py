@@ -21,11 +21,12 @@ from eventhub_checkpoints import (
     open_store,
 )
 from eventhub_checkpoints.aio import arrow as aio_arrow
+from eventhub_checkpoints.conformance.clients import Loop
 from eventhub_checkpoints.localhub import LocalHub
 from eventhub_checkpoints.receive import HubAddress
 from waiting import LIMIT, eventually
 
-__all__ = ["address", "busy_hub", "hub", "kept", "scope", "server", "text"]
+__all__ = ["address", "busy_hub", "hub", "kept", "scope", "server", "text", "variant"]
 
 ALL = {"0": [*range(100)], "1": [*range(100)], "2": [*range(10)]}
 """Sequence numbers of the events that the fixture `hub` has, by partition."""
@@ -182,6 +183,11 @@ class Kept:
         for partition in partitions:
             # Its owner may renew it between the list and the claim.
             eventually(partial(is_won, partition))
+
+
+@pytest.fixture(params=["sync", "aio"])
+def variant(request: pytest.FixtureRequest, loop: Loop) -> Any:
+    return Sync() if request.param == "sync" else Aio(loop.finished)
 
 
 @pytest.fixture(scope="module")
