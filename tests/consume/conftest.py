@@ -10,9 +10,8 @@ import pytest
 from azure.eventhub import EventHubConsumerClient
 
 from arrow_variants import (
-    Aio,
+    FAST,
     Kept,
-    Sync,
     address,
     busy_hub,
     hub,
@@ -20,30 +19,17 @@ from arrow_variants import (
     scope,
     server,
     text,
+    variant,
 )
 from eventhub_checkpoints import HandoverStore, Scope, open_store
-from eventhub_checkpoints.conformance.clients import Loop
 from waiting import LIMIT, eventually
 
-__all__ = ["address", "busy_hub", "hub", "scope", "server", "text"]
-
-FAST: dict[str, Any] = {
-    "load_balancing_interval": 0.1,
-    # No pause of a busy machine makes a live member look dead.
-    "partition_ownership_expiration_interval": LIMIT,
-    "max_wait": 0.0,
-}
-"""Settings of members that need not wait for one another."""
-
-
-@pytest.fixture(params=["sync", "aio"])
-def variant(request: pytest.FixtureRequest, loop: Loop) -> Any:
-    return Sync() if request.param == "sync" else Aio(loop.finished)
+__all__ = ["address", "busy_hub", "hub", "scope", "server", "text", "variant"]
 
 
 @pytest.fixture
 def kept(request: pytest.FixtureRequest, scope: Scope, tmp_path: Path) -> Iterator[Kept]:
-    """In memory, unless `EVERY_STORE` marks the test."""
+    """In memory, unless `STORES` marks the test."""
     kept = kept_in(getattr(request, "param", "memory"), request, scope, tmp_path)
     with kept.held:
         yield kept
@@ -173,6 +159,7 @@ class Official:
             store = HandoverStore(store, expires_after=expires)
         self._client = EventHubConsumerClient.from_connection_string(
             text,
+            variant,
             "$Default",
             checkpoint_store=store,
             load_balancing_interval=interval,
@@ -183,12 +170,15 @@ class Official:
         self._thread.start()
 
     def _receive(self) -> None:
-        self._client.receive_batch(self._received, starting_position="-1", owner_level=0)
+        # While events come one by one, it waits for so many.
+        self._client.receive_batch(
+            self._received, prefetch=30, starting_position="-1", owner_level=0
+        )
 
     def _received(self, context: Any, events: list[Any]) -> None:
-        found = self.numbers.setdefault(context.partition_id, [])
-        found += [event.sequence_number for event in events]
         if events:
+            found = self.numbers.setdefault(context.partition_id, [])
+            found += [event.sequence_number for event in events]
             context.update_checkpoint(events[-1])
 
     def stop(self) -> None:

@@ -5,36 +5,24 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 import pytest
 
-from arrow_rows import last_of, numbers
+from arrow_rows import last_of, numbers, take
+from arrow_variants import ALL, PATHS, STORES
 from eventhub_checkpoints import StaleCheckpointError
 from eventhub_checkpoints.arrow import EventPosition
 from eventhub_checkpoints.receive.amqp.decoder.rows import Rows
 from eventhub_checkpoints.receive.amqp.events import ClientEvents
 from eventhub_checkpoints.receive.batches import SCHEMA
 from eventhub_checkpoints.sdk.receiver import READ_SIZE
-from stores_of_groups import EVERY_STORE
 from waiting import eventually
 
-ALL = {"0": [*range(100)], "1": [*range(100)], "2": [*range(10)]}
 TEN = datetime(2026, 11, 21, 10, tzinfo=UTC)
 NEVER = 3600.0
 """Seconds of `max_wait` for which no test waits."""
-PATHS = pytest.mark.parametrize("receive_path", ["fast", "public"])
-
-
-def take(batches, count):
-    """Return batches until they have so many rows."""
-    found, rows = [], 0
-    while rows < count:
-        found.append(next(batches))
-        rows += found[-1].num_rows
-    return found
 
 
 # What is read
 
 
-@EVERY_STORE
 @PATHS
 def test_every_event_comes_once_and_in_the_order_of_its_partition(member, receive_path):
     reader = member(receive_path=receive_path).start()
@@ -254,7 +242,7 @@ def counted(asked, declared):
 # What a commit covers
 
 
-@EVERY_STORE
+@STORES
 def test_a_commit_covers_what_was_returned_and_the_next_member_goes_on_behind(
     variant, address, kept
 ):

@@ -10,15 +10,14 @@ from pathlib import Path
 import pytest
 
 import eventhub_checkpoints
-from arrow_rows import numbers
+from arrow_rows import numbers, take
+from arrow_variants import ALL, FAST, PATHS
 from eventhub_checkpoints import open_store
 from eventhub_checkpoints.aio.arrow import consume_batches
 from eventhub_checkpoints.arrow import HubAddress
 from running import Running
 from waiting import LIMIT, eventually
 
-ALL = {"0": [*range(100)], "1": [*range(100)], "2": [*range(10)]}
-QUICK = {"max_wait": 0.0, "load_balancing_interval": 0.1}
 OWN = ("consume-batches", "partition-", "read-batches", "receive-")
 
 
@@ -26,18 +25,14 @@ def own_threads():
     return [each.name for each in threading.enumerate() if each.name.startswith(OWN)]
 
 
-def rows_of(found):
-    return sum(batch.num_rows for batch in found)
-
-
 # Close
 
 
-@pytest.mark.parametrize("receive_path", ["fast", "public"])
+@PATHS
 def test_a_member_that_is_closed_leaves_no_thread_no_receiver_and_no_owner(
     variant, address, hub, kept, receive_path
 ):
-    settings = {"store": kept.url, "receive_path": receive_path, **QUICK}
+    settings = {"store": kept.url, "receive_path": receive_path, **FAST}
     with variant.consume_batches(address, **settings) as batches:
         next(batches)
         assert own_threads()
@@ -49,7 +44,7 @@ def test_a_member_that_is_closed_leaves_no_thread_no_receiver_and_no_owner(
 
 
 def test_a_member_that_has_never_asked_for_a_batch_leaves_nothing(variant, address, hub, kept):
-    with variant.consume_batches(address, store=kept.url, **QUICK) as batches:
+    with variant.consume_batches(address, store=kept.url, **FAST) as batches:
         pass
     assert [*batches] == []
     batches.close()
@@ -70,7 +65,7 @@ def test_a_member_without_a_batch_is_closed_as_soon(member, hub, kept):
 
 def test_closing_ends_the_wait_of_another_thread_and_closes_once(variant, hub, address, kept):
     hub.recreate("orders", 3)
-    batches = variant.consume_batches(address, store=kept.url, **QUICK)
+    batches = variant.consume_batches(address, store=kept.url, **FAST)
     ended = []
     reader = threading.Thread(target=lambda: ended.append([*batches]))
     reader.start()
@@ -83,7 +78,7 @@ def test_closing_ends_the_wait_of_another_thread_and_closes_once(variant, hub, a
 
 def test_what_waits_to_be_taken_is_dropped_and_comes_again(variant, address, kept, hub):
     hub.publish("orders", "2", ["event"] * 90)
-    settings = {"store": kept.url, "max_rows": 10, **QUICK}
+    settings = {"store": kept.url, "max_rows": 10, **FAST}
     with variant.consume_batches(address, **settings) as batches:
         next(batches)
         batches.commit()
@@ -93,11 +88,9 @@ def test_what_waits_to_be_taken_is_dropped_and_comes_again(variant, address, kep
     (number,) = kept.numbers().values()
     assert number == 9
     with variant.consume_batches(address, **settings) as batches:
-        found = []
-        while rows_of(found) < 290:
-            found.append(next(batches))
+        found = numbers(take(batches, 290))
         (partition,) = kept.numbers()
-        assert numbers(found)[partition][0] == 10
+        assert found[partition][0] == 10
 
 
 def test_closing_while_the_hub_is_asked_ends_the_wait(variant, text, kept):
@@ -109,7 +102,7 @@ def test_closing_while_the_hub_is_asked_ends_the_wait(variant, text, kept):
             assert answer.wait(LIMIT)
             return HubAddress.open_queries(self)
 
-    batches = variant.consume_batches(Slow.from_connection_string(text), store=kept.url, **QUICK)
+    batches = variant.consume_batches(Slow.from_connection_string(text), store=kept.url, **FAST)
     ended = []
     reader = threading.Thread(target=lambda: ended.append([*batches]))
     reader.start()
@@ -148,7 +141,7 @@ def test_a_partition_that_is_claimed_while_it_is_closed_is_released(
             return held_up(claim(rows, **kwargs))
 
     monkeypatch.setattr(store, "claim_ownership", claim_ownership)
-    batches = variant.consume_batches(address, store=store, **QUICK)
+    batches = variant.consume_batches(address, store=store, **FAST)
     reader = threading.Thread(target=lambda: [*batches])
     reader.start()
     assert claimed.wait(LIMIT)
@@ -175,10 +168,10 @@ def test_a_store_of_a_url_is_closed_with_the_batches_and_a_store_that_was_passed
         return close(self)
 
     monkeypatch.setattr(type(store), "close", noted)
-    with variant.consume_batches(address, store=store, **QUICK) as batches:
+    with variant.consume_batches(address, store=store, **FAST) as batches:
         next(batches)
     assert closed == []
-    with variant.consume_batches(address, store="memory:other", **QUICK) as batches:
+    with variant.consume_batches(address, store="memory:other", **FAST) as batches:
         next(batches)
     assert len(closed) == 1
     variant.close(store)
@@ -204,7 +197,7 @@ def test_requests_for_partitions_are_withdrawn_by_a_member_that_leaves(member, k
 def test_a_task_that_is_cancelled_while_it_waits_loses_no_batch(address, kept):
     async def read():
         found, cancelled = [], 0
-        settings = {"store": kept.url, "max_rows": 7, **QUICK}
+        settings = {"store": kept.url, "max_rows": 7, **FAST}
         async with consume_batches(address, **settings) as batches:
             while sum(map(len, numbers(found).values())) < 210:
                 waiting = asyncio.create_task(anext(batches))
@@ -234,7 +227,7 @@ def test_a_task_that_is_cancelled_lets_on_lost_end(hub, address, kept):
 
     async def read():
         nonlocal waiting
-        settings = {"store": kept.url, "on_lost": on_lost, "handover": False, **QUICK}
+        settings = {"store": kept.url, "on_lost": on_lost, "handover": False, **FAST}
         async with consume_batches(address, **settings) as batches:
             waiting = asyncio.create_task(anext(batches))
             await asyncio.to_thread(eventually, kept.owners)
@@ -256,10 +249,10 @@ def test_tasks_share_the_batches_and_none_comes_twice(address, kept):
         async def take(batches):
             async for batch in batches:
                 found.append(batch)
-                if rows_of(found) == 210:
+                if sum(batch.num_rows for batch in found) == 210:
                     whole.set()
 
-        settings = {"store": kept.url, "max_rows": 10, **QUICK}
+        settings = {"store": kept.url, "max_rows": 10, **FAST}
         async with consume_batches(address, **settings) as batches:
             tasks = [asyncio.create_task(take(batches)) for _ in range(3)]
             await whole.wait()
@@ -277,7 +270,7 @@ def test_a_loop_that_ends_without_a_close_leaves_no_thread(hub, address, kept):
     """As Ctrl-C ends it outside of a `with` block: all tasks are cancelled."""
 
     async def read():
-        batches = consume_batches(address, store=kept.url, **QUICK)
+        batches = consume_batches(address, store=kept.url, **FAST)
         await anext(batches)
 
     asyncio.run(read())

@@ -7,16 +7,14 @@ from dataclasses import replace
 import pytest
 from azure.eventhub import EventHubConsumerClient
 
-from arrow_rows import numbers
+from arrow_rows import numbers, take
+from arrow_variants import ALL, PATHS
 from eventhub_checkpoints import ConfigurationError, DataLossError, HubUnavailableError
 from eventhub_checkpoints.consume.settings import ConsumeSettings
 from eventhub_checkpoints.receive.amqp.fast import FastStream
 from eventhub_checkpoints.sdk.receiver import READ_SIZE
-from stores_of_groups import EVERY_STORE
 from waiting import LIMIT, eventually
 
-ALL = {"0": [*range(100)], "1": [*range(100)], "2": [*range(10)]}
-PATHS = pytest.mark.parametrize("receive_path", ["fast", "public"])
 LOSS = pytest.mark.parametrize("fails", [True, False])
 OURS = "eventhub_checkpoints"
 
@@ -85,9 +83,7 @@ def test_on_lost_can_commit_when_an_error_ends_all(member, hub, kept):
 
 def test_what_was_returned_can_be_committed_after_an_error(variant, address, hub, kept):
     with variant.consume_batches(address, store=kept.url, max_wait=0.0) as batches:
-        rows = 0
-        while rows < 210:
-            rows += next(batches).num_rows
+        take(batches, 210)
         hub.recreate("orders", 3)
         with pytest.raises(ConfigurationError, match="or the hub was deleted"):
             next(batches)
@@ -116,8 +112,11 @@ def test_a_checkpoint_of_a_hub_that_was_created_again_is_data_loss(
         assert "Was the hub deleted and created again?" in caplog.text
 
 
-@EVERY_STORE
-@PATHS
+@pytest.mark.parametrize(
+    ("variant", "kept", "receive_path"),
+    [("sync", "sqlite", "fast"), ("aio", "memory", "public")],
+    indirect=["variant", "kept"],
+)
 def test_the_positions_of_a_hub_that_was_created_again_are_saved_though_they_are_lower(
     member, hub, kept, monkeypatch, receive_path
 ):
@@ -164,13 +163,13 @@ def test_nothing_is_lost_or_repeated_when_connections_drop(member, hub, receive_
 @PATHS
 def test_a_hub_that_is_busy_is_waited_for(member, hub, receive_path):
     reader = member(receive_path=receive_path).start()
-    for expected in range(210, 240, 5):
+    for expected in range(210, 230, 5):
         eventually(lambda expected=expected: reader.count == expected)
         eventually(lambda: len(hub.receivers("orders")) == 3)
         assert hub.detach_receivers("orders", condition="com.microsoft:server-busy") == 3
         hub.publish("orders", "0", ["event"] * 5)
-    eventually(lambda: reader.count == 240)
-    assert reader.numbers("0") == [*range(130)]
+    eventually(lambda: reader.count == 230)
+    assert reader.numbers("0") == [*range(120)]
     assert reader.error is None
 
 
@@ -214,7 +213,9 @@ def test_a_link_that_is_taken_by_a_higher_owner_level_is_lost_and_won_back(
     reader = member(commits=False).start()
     eventually(lambda: reader.count == 210)
     taken = threading.Event()
-    thief = EventHubConsumerClient.from_connection_string(text, "$Default")
+    # The client waits so long for its end, too.
+    interval = {"load_balancing_interval": 0.1}
+    thief = EventHubConsumerClient.from_connection_string(text, "$Default", **interval)
     thread = threading.Thread(
         target=thief.receive,
         args=(lambda *_: taken.set(),),

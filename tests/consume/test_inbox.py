@@ -67,9 +67,8 @@ class Call:
 
 
 @pytest.fixture(params=["sync", "aio"])
-def box(request: pytest.FixtureRequest) -> Any:
-    with Loop() as loop:
-        yield Box(request.param == "aio", loop)
+def box(request: pytest.FixtureRequest, loop: Loop) -> Box:
+    return Box(request.param == "aio", loop)
 
 
 def test_a_batch_waits_until_it_is_taken(box: Box) -> None:
@@ -143,9 +142,12 @@ def test_who_waits_for_a_condition_looks_when_it_is_woken(box: Box) -> None:
     holds: list[bool] = []
     waiting = box.begin("until", lambda: bool(holds), LIMIT)
     holds.append(True)
-    while not waiting.is_over:
-        box.call("wake")
+    eventually(lambda: box.call("wake") or waiting.is_over)
     assert waiting.wait() is True
+
+
+def test_who_waits_for_a_condition_gives_up_after_its_time(box: Box) -> None:
+    assert box.call("until", lambda: False, 0) is False
 
 
 def test_who_waits_for_an_item_looks_again_and_again_so_that_a_signal_is_handled(
@@ -166,7 +168,3 @@ def test_what_is_finished_returns_nothing_more_and_keeps_who_puts_waiting(box: B
     assert not putting.is_over
     box.call("close")
     putting.wait()
-
-
-def test_and_gives_up_after_its_time(box: Box) -> None:
-    assert box.call("until", lambda: False, 0) is False

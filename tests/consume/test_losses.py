@@ -1,8 +1,6 @@
 """Partitions that are lost or handed over at bad moments: during a commit, an end, or a signal."""
 
 import asyncio
-import threading
-from collections.abc import Callable, Iterator
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -10,6 +8,8 @@ from typing import Any
 import pytest
 from azure.eventhub import CloseReason
 
+from arrow_rows import numbers, take
+from arrow_variants import ALL, FAST, Kept
 from eventhub_checkpoints import MemoryCheckpointStore, Scope, aio, arrow
 from eventhub_checkpoints.aio import arrow as aio_arrow
 from eventhub_checkpoints.conformance.clients import Loop
@@ -22,33 +22,7 @@ from eventhub_checkpoints.receive.arrow._async.batches import committed as aio_c
 from eventhub_checkpoints.receive.arrow._sync.batches import committed
 from eventhub_checkpoints.receive.arrow.plan import Positions
 from eventhub_checkpoints.receive.read_plan import CheckpointPosition
-from waiting import LIMIT, eventually
-
-QUICK: dict[str, Any] = {
-    "max_wait": 0.0,
-    "load_balancing_interval": 0.1,
-    "partition_ownership_expiration_interval": LIMIT,
-}
-
-
-@pytest.fixture(scope="module")
-def hub() -> Iterator[LocalHub]:
-    with LocalHub({"orders": 2}) as running:
-        yield running
-
-
-@pytest.fixture
-def text(hub: LocalHub) -> str:
-    """Connection string of a hub whose two partitions have ten events each."""
-    hub.recreate("orders", 2)
-    for partition in ("0", "1"):
-        hub.publish("orders", partition, [b"event"] * 10)
-    return hub.connection_string("orders")
-
-
-@pytest.fixture(params=["sync", "aio"])
-def is_aio(request: pytest.FixtureRequest) -> bool:
-    return bool(request.param == "aio")
+from waiting import eventually
 
 
 class Rows:
@@ -59,8 +33,8 @@ class Rows:
         on_write: called with the partition before each write; it may raise.
     """
 
-    def __init__(self, is_aio: bool) -> None:
-        self.on_write: Callable[[str], None] = lambda partition_id: None
+    def __init__(self, variant: Any) -> None:
+        self.on_write: Any = lambda partition_id: None
         rows = self
 
         class Store(MemoryCheckpointStore):
@@ -73,7 +47,7 @@ class Rows:
                 rows.on_write(checkpoint.partition_id)
                 return await super().write_checkpoint(checkpoint, *args)
 
-        self.store: Any = AioStore() if is_aio else Store()
+        self.store: Any = AioStore() if variant.is_async else Store()
 
 
 class Batches:
@@ -82,12 +56,12 @@ class Batches:
     No hub is contacted: what it would deliver is put into the inbox.
     """
 
-    def __init__(self, is_aio: bool, store: Any, loop: Loop) -> None:
-        module: Any = aio_arrow if is_aio else arrow
-        self._inbox: Any = aio_inbox if is_aio else inbox
-        self.finished = loop.finished
+    def __init__(self, variant: Any, store: Any) -> None:
+        self._inbox: Any = aio_inbox if variant.is_async else inbox
+        self.finished = variant.finished
         text = "Endpoint=sb://ns.servicebus.windows.net/;SharedAccessKeyName=a;SharedAccessKey=b"
-        self.inner = module.consume_batches(f"{text};EntityPath=orders", store=store)
+        batches = variant.consume_batches(f"{text};EntityPath=orders", store=store)
+        self.inner = variant.inner(batches)
         self.inner._worker = object()
         self.sessions: dict[str, Any] = {}
 
@@ -110,13 +84,13 @@ class Batches:
 
 
 @pytest.fixture
-def rows(is_aio: bool) -> Rows:
-    return Rows(is_aio)
+def rows(variant: Any) -> Rows:
+    return Rows(variant)
 
 
 @pytest.fixture
-def batches(is_aio: bool, rows: Rows, loop: Loop) -> Batches:
-    made = Batches(is_aio, rows.store, loop)
+def batches(variant: Any, rows: Rows) -> Batches:
+    made = Batches(variant, rows.store)
     for partition_id in ("0", "1"):
         made.open(partition_id)
         made.returned(partition_id, 5)
@@ -150,7 +124,7 @@ def positions() -> Positions:
 
 
 def test_a_partition_that_is_lost_during_a_commit_is_not_written_any_more(
-    is_aio: bool, rows: Rows, positions: Positions, loop: Loop
+    variant: Any, rows: Rows, positions: Positions
 ) -> None:
     written: list[str] = []
 
@@ -160,8 +134,8 @@ def test_a_partition_that_is_lost_during_a_commit_is_not_written_any_more(
 
     rows.on_write = lose
     scope = Scope("ns", "orders", "$Default")
-    save: Any = aio_committed if is_aio else committed
-    assert loop.finished(save(rows.store, scope, positions)) == {"0": 5}
+    save: Any = aio_committed if variant.is_async else committed
+    assert variant.finished(save(rows.store, scope, positions)) == {"0": 5}
     assert written == ["0"]
 
 
@@ -178,25 +152,6 @@ def test_what_is_saved_of_a_partition_that_is_lost_meanwhile_settles_nothing(
     assert positions.is_settled("0")
 
 
-class Follower(threading.Thread):
-    """Member that joins while another one holds everything, and commits each batch.
-
-    Attributes:
-        numbers: of the events that came, by partition.
-    """
-
-    def __init__(self, batches: Any) -> None:
-        super().__init__(name="follower", daemon=True)
-        self._batches = batches
-        self.numbers: dict[str, list[int]] = {"0": [], "1": []}
-
-    def run(self) -> None:
-        for batch in self._batches:
-            (partition,) = set(batch.column("partition").to_pylist())
-            self.numbers[partition] += batch.column("sequenceNumber").to_pylist()
-            self._batches.commit()
-
-
 class Counted(MemoryCheckpointStore):
     """Store that counts the rounds of load balancing."""
 
@@ -207,72 +162,56 @@ class Counted(MemoryCheckpointStore):
         return super().read_ownerships(scope)
 
 
+@pytest.mark.parametrize("variant", ["sync"], indirect=True)
 def test_a_loop_that_a_signal_ends_can_commit_what_is_being_handed_over(
-    hub: LocalHub, text: str
+    member: Any, address: Any, hub: LocalHub, kept: Kept
 ) -> None:
-    kept = MemoryCheckpointStore()
-
-    def join(store: Any) -> Any:
-        return arrow.consume_batches(text, store=store, **QUICK)
-
-    own = Counted(kept.rows)
-    first, second = join(own), join(MemoryCheckpointStore(kept.rows))
-    returned: dict[str, list[int]] = {}
-    while len(returned) < 2:
-        batch = next(first)
-        (partition,) = set(batch.column("partition").to_pylist())
-        returned[partition] = batch.column("sequenceNumber").to_pylist()
-    follower = Follower(second)
-    try:
-        follower.start()
-        asked = partial(is_handing_over, first._client.store, *first._client.scope)
-        eventually(lambda: asked("0") or asked("1"))
-        first._request_end()
-        assert not [*first]
+    own = Counted(kept.held.rows)
+    with arrow.consume_batches(address, store=own, **FAST) as batches:
+        returned = numbers(take(batches, 210))
+        follower = member().start()
+        asked = partial(is_handing_over, batches._client.store, *batches._client.scope)
+        eventually(lambda: any(map(asked, ALL)))
+        batches._request_end()
+        assert not [*batches]
         rounds = own.rounds
         eventually(lambda: own.rounds > rounds + 2)
-        first.commit()
-        assert first.lost == {}
-        first.close()
-        for partition in ("0", "1"):
-            hub.publish("orders", partition, [b"event"] * 10)
-        eventually(lambda: all(19 in numbers for numbers in follower.numbers.values()))
-    finally:
-        first.close()
-        second.close()
-        follower.join(LIMIT)
-    assert {one: [*returned[one], *follower.numbers[one]] for one in returned} == {
-        "0": [*range(20)],
-        "1": [*range(20)],
+        batches.commit()
+        assert batches.lost == {}
+    for each in ALL:
+        hub.publish("orders", each, ["event"] * 10)
+    eventually(lambda: follower.count >= 30)
+    assert {each: returned[each] + follower.numbers(each) for each in ALL} == {
+        each: [*range(len(before) + 10)] for each, before in ALL.items()
     }
 
 
 class Watched(aio.MemoryCheckpointStore):
-    """Store that tells when another owner was listed twice."""
+    """Store that tells when somebody else was listed as an owner three times."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, rows: Any) -> None:
+        super().__init__(rows)
         self.listed = 0
         self.is_known = asyncio.Event()
 
     async def read_ownerships(self, scope: Scope) -> Any:
         rows = await super().read_ownerships(scope)
-        self.listed += any(row.owner_id == "thief" for row in rows.rows)
+        self.listed += any(row.owner_id == "somebody else" for row in rows.rows)
         if self.listed > 2:
             self.is_known.set()
         return rows
 
 
-async def closed_although_lost(text: str) -> list[str]:
-    """Lose a partition while it is being closed for another reason; return how that went on."""
-    store, log = Watched(), list[str]()
-    closing, released = asyncio.Event(), asyncio.Event()
+async def closed_although_lost(text: str, kept: Kept) -> list[str]:
+    """Lose partitions while they are being closed for another reason; return how that went on."""
+    store, log, closing = Watched(kept.held.rows), list[str](), list[str]()
+    released = asyncio.Event()
 
     async def on_batch(context: Any, batch: Any) -> None:
         raise ValueError("bad row")
 
     async def on_close(context: Any, reason: Any) -> None:
-        closing.set()
+        closing.append(context.partition_id)
         try:
             await released.wait()
         except asyncio.CancelledError:
@@ -280,14 +219,10 @@ async def closed_although_lost(text: str) -> list[str]:
             raise
         log.append(reason.name)
 
-    client = aio_arrow.BatchConsumerClient(text, checkpoint_store=store, **QUICK)
+    client = aio_arrow.BatchConsumerClient(text, checkpoint_store=store, **FAST)
     receiving = asyncio.create_task(client.receive_batch(on_batch, on_partition_close=on_close))
-    await closing.wait()
-    stolen: set[str] = set()
-    while len(stolen) < 2:  # the owner may renew between the list and the claim
-        rows = await store.list_ownership(*client.scope)
-        claims = [{**row, "owner_id": "thief"} for row in rows if row["owner_id"] != "thief"]
-        stolen |= {row["partition_id"] for row in await store.claim_ownership(claims)}
+    await asyncio.to_thread(eventually, lambda: len(closing) == len(ALL))
+    await asyncio.to_thread(kept.claim, "somebody else", *ALL)
     await store.is_known.wait()
     released.set()
     await client.close()
@@ -296,6 +231,6 @@ async def closed_although_lost(text: str) -> list[str]:
 
 
 def test_a_partition_that_is_lost_while_it_is_being_closed_is_closed_to_the_end(
-    text: str, loop: Loop
+    text: str, kept: Kept, loop: Loop
 ) -> None:
-    assert loop.finished(closed_although_lost(text)) == ["OWNERSHIP_LOST"] * 2
+    assert loop.finished(closed_although_lost(text, kept)) == ["OWNERSHIP_LOST"] * 3

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from eventhub_checkpoints import HubUnavailableError, MemoryCheckpointStore, aio, arrow
-from eventhub_checkpoints.aio import arrow as aio_arrow
+from eventhub_checkpoints import HubUnavailableError
 from eventhub_checkpoints.conformance.clients import Loop
 from eventhub_checkpoints.consume._async import client as aio_client
 from eventhub_checkpoints.consume._sync import client as sync_client
@@ -38,11 +37,9 @@ def mute(monkeypatch: pytest.MonkeyPatch) -> Iterator[MuteHub]:
     made.is_over.set()
 
 
-@pytest.fixture(params=["sync", "aio"])
-def client(request: pytest.FixtureRequest, mute: MuteHub) -> Any:
-    module: Any = aio_arrow if request.param == "aio" else arrow
-    store: Any = aio.MemoryCheckpointStore() if request.param == "aio" else MemoryCheckpointStore()
-    return module.BatchConsumerClient(f"{TEXT};EntityPath=orders", checkpoint_store=store)
+@pytest.fixture
+def client(variant: Any, mute: MuteHub) -> Any:
+    return variant.client(f"{TEXT};EntityPath=orders", checkpoint_store=variant.memory_store())
 
 
 def test_a_client_is_closed_although_its_hub_says_nothing(

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 import eventhub_checkpoints as sync
-from batch_processors import BadRowError, Stage, fails_for, hub, loop, stage
+from batch_processors import BadRowError, Stage, fails_for, hub, stage
 from eventhub_checkpoints import ConfigurationError, every
 from eventhub_checkpoints.dead_letters.dead_letter import DeadLetter
 from waiting import eventually
 
-__all__ = ["hub", "loop", "stage"]
+__all__ = ["hub", "stage"]
 
 
 def test_each_row_is_processed_once_in_order_and_saved(stage: Stage) -> None:
@@ -30,10 +30,9 @@ def test_a_stop_closes_saves_and_releases(stage: Stage) -> None:
     stage.publish(10)
     processor = stage.start(policy=every(events=1000))
     eventually(lambda: len(stage.handled["0"]) == 10)
-    eventually(lambda: len([each for each in stage.log if each[0] == "initialize"]) == 2)
+    eventually(lambda: len(stage.of("initialize")) == 2)
     stage.finished(processor.stop())
-    closed = [each for each in stage.log if each[0] == "close"]
-    assert sorted(closed) == [("close", "0", "SHUTDOWN"), ("close", "1", "SHUTDOWN")]
+    assert sorted(stage.of("close")) == [("close", "0", "SHUTDOWN"), ("close", "1", "SHUTDOWN")]
     assert stage.saved() == {"0": 9}
     assert stage.owners() == {"0": "", "1": ""}
 
@@ -137,7 +136,7 @@ def test_two_processors_share_a_hub_and_nothing_is_read_twice(stage: Stage) -> N
     eventually(lambda: stage.saved() == {"0": 49, "1": 49})
     stage.start()
     eventually(lambda: len({*stage.owners().values()}) == 2 and all(stage.owners().values()))
-    eventually(lambda: len([each for each in stage.log if each[0] == "initialize"]) == 3)
+    eventually(lambda: len(stage.of("initialize")) == 3)
     stage.publish(10)
     stage.publish(10, "1")
     eventually(lambda: stage.saved() == {"0": 59, "1": 59})
@@ -158,10 +157,8 @@ def test_events_that_were_lost_end_the_processor(stage: Stage) -> None:
     stage.publish(10)
     stage.hub.trim("orders", "0", before=15)
     processor = stage.start()
-    eventually(lambda: not processor.healthy())
     with pytest.raises(sync.DataLossError, match="5 events are lost"):
-        stage.finished(processor.stop())
-    stage._running.clear()
+        stage.end_of(processor)
 
 
 def test_a_class_with_both_handlers_is_refused(stage: Stage) -> None:
@@ -205,10 +202,8 @@ def test_a_function_that_makes_the_wrong_processor_stops_it_all(stage: Stage) ->
             """Handle events."""
 
     processor = stage.start(processor=lambda *args: Events(*args))
-    eventually(lambda: not processor.healthy())
     with pytest.raises(ConfigurationError, match="client delivers Arrow batches"):
-        stage.finished(processor.stop())
-    stage._running.clear()
+        stage.end_of(processor)
 
 
 @pytest.mark.parametrize(
@@ -238,7 +233,7 @@ def test_an_error_of_the_hub_is_reported_and_the_partition_is_opened_again(stage
     stage.start()
     eventually(lambda: stage.saved() == {"0": 4})
     stage.hub.detach_receivers("orders", condition="amqp:link:stolen")
-    eventually(lambda: any(each[0] == "close" for each in stage.log))
+    eventually(lambda: stage.of("close"))
     stage.publish(5)
     eventually(lambda: stage.saved() == {"0": 9})
     assert stage.handled["0"] == [*range(10)]

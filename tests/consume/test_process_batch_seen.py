@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from batch_processors import BadRowError, Stage, fails_for, hub, loop, stage
+from batch_processors import ONLY_AIO, BadRowError, Stage, fails_for, hub, stage
 from eventhub_checkpoints import InvalidCheckpointError, aio, every
 from eventhub_checkpoints.aio.dead_letters import DeadLetterFile as AioDeadLetterFile
 from eventhub_checkpoints.consume import partition_batch
@@ -17,7 +17,7 @@ from eventhub_checkpoints.dead_letters import DeadLetterFile
 from telemetry_records import Records, id_of, links_of, parent_of, recording
 from waiting import LIMIT, eventually
 
-__all__ = ["hub", "loop", "stage"]
+__all__ = ["hub", "stage"]
 
 TRACE = 0x0AF7651916CD43DD8448EB211C80319C
 
@@ -94,7 +94,7 @@ def test_a_handler_that_hangs_holds_up_no_other_partition(
     stage.handle = lambda one, batch: hold(one, batch) if one.context.partition_id == "0" else None
     stage.publish(5)
     stage.start()
-    eventually(lambda: len([each for each in stage.log if each[0] == "initialize"]) == 2)
+    eventually(lambda: len(stage.of("initialize")) == 2)
     for count in (5, 10):
         stage.publish(5, "1")
         eventually(lambda count=count: stage.saved() == {"1": count - 1})
@@ -127,11 +127,8 @@ def test_a_stop_with_a_time_limit_says_that_a_handler_is_still_running(
     assert stage.owners() == {"0": "", "1": ""}
 
 
-def test_a_handler_of_aio_that_takes_longer_than_the_drain_is_cancelled(
-    stage: Stage, caplog: pytest.LogCaptureFixture
-) -> None:
-    if not stage.is_aio:
-        return  # a thread cannot be cancelled
+@ONLY_AIO  # a thread cannot be cancelled
+def test_a_handler_that_takes_longer_than_the_drain_is_cancelled(stage: Stage) -> None:
     called, cancelled = threading.Event(), threading.Event()
 
     async def wait() -> None:
@@ -194,7 +191,6 @@ def test_a_position_that_the_hub_does_not_have_is_found(stage: Stage, way: Any) 
     first = stage.start()
     eventually(lambda: stage.saved() == {"0": 19})
     stage.finished(first.stop())
-    stage._running.clear()
     stage.handled.clear()
     stage.hub.recreate("orders", 2)
     stage.publish(5)
@@ -203,10 +199,8 @@ def test_a_position_that_the_hub_does_not_have_is_found(stage: Stage, way: Any) 
         eventually(lambda: stage.handled["0"] == [*range(5)])
         eventually(lambda: stage.saved() == {"0": 4})
     else:
-        eventually(lambda: not processor.healthy())
         with pytest.raises(InvalidCheckpointError):
-            stage.finished(processor.stop())
-        stage._running.clear()
+            stage.end_of(processor)
 
 
 @pytest.mark.parametrize(
@@ -241,7 +235,7 @@ def test_an_empty_batch_has_no_position_to_save(stage: Stage) -> None:
     stage.publish(3)
     eventually(lambda: stage.saved() == {"0": 2})
     assert stage.errors == []
-    assert not any(each[0] == "error" for each in stage.log)
+    assert stage.of("error") == []
 
 
 # Dead letters
@@ -391,12 +385,10 @@ def test_events_received_are_counted(stage: Stage, records: Records) -> None:
 # Logs
 
 
-def test_a_blocking_handler_of_aio_is_reported_once(
+@ONLY_AIO
+def test_a_blocking_handler_is_reported_once(
     stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
-    if not stage.is_aio:
-        return
-
     class Plain(aio.PartitionProcessor):
         def process_batch(self, batch: Any) -> None:
             stage.handled[self.context.partition_id] += batch["sequenceNumber"].to_pylist()

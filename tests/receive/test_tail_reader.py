@@ -82,8 +82,10 @@ class Hub:
         yield stream
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Has a reader go by the time of its hub."""
+
     def use(hub: Hub) -> Hub:
         clock = SimpleNamespace(monotonic=lambda: hub.now)
         monkeypatch.setattr(reader, "time", clock)
@@ -143,7 +145,9 @@ def test_events_that_expired_meanwhile_are_an_error(clock: Any) -> None:
         taken(hub.reader(0).parts(), 1000)
 
 
-def test_or_are_passed_over_with_a_warning(clock: Any, caplog: Any) -> None:
+def test_events_that_expired_meanwhile_are_passed_over_with_a_warning(
+    clock: Any, caplog: Any
+) -> None:
     hub = clock(Hub([[0]], [[50, 51]], first=50))
     numbers = [n for p in islice(hub.reader(0, fails=False).parts(), 100) for n in p.numbers]
     assert numbers == [0, 50, 51]
@@ -156,13 +160,13 @@ def test_a_gap_after_which_events_have_expired_is_noticed(clock: Any) -> None:
         taken(hub.reader(0).parts(), 3)
 
 
-def test_a_hub_that_ends_before_the_position_was_created_again(clock: Any) -> None:
+def test_a_hub_that_ends_before_the_position_is_data_loss(clock: Any) -> None:
     hub = clock(Hub(following=5))
     with pytest.raises(DataLossError, match="lies beyond the end"):
         taken(hub.reader(40).parts(), 1000)
 
 
-def test_or_is_read_from_its_first_event(clock: Any) -> None:
+def test_a_hub_that_was_created_again_is_read_from_its_first_event(clock: Any) -> None:
     hub = clock(Hub([], [[0, 1]], following=5))
     numbers = [n for p in islice(hub.reader(40, fails=False).parts(), 100) for n in p.numbers]
     assert numbers == [0, 1]

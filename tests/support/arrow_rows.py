@@ -1,6 +1,6 @@
 """Rows of Arrow batches as plain Python values."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 
@@ -11,6 +11,14 @@ def numbers(batches: Iterable[Any]) -> dict[str, list[int]]:
         (partition,) = set(batch.column("partition").to_pylist())
         found.setdefault(partition, []).extend(batch.column("sequenceNumber").to_pylist())
     return dict(sorted(found.items()))
+
+
+def take(batches: Iterator[Any], count: int) -> list[Any]:
+    """Return batches until they have so many rows."""
+    found: list[Any] = []
+    while sum(batch.num_rows for batch in found) < count:
+        found.append(next(batches))
+    return found
 
 
 def last_of(batch: Any) -> dict[str, Any]:

@@ -21,11 +21,30 @@ from eventhub_checkpoints import (
     open_store,
 )
 from eventhub_checkpoints.aio import arrow as aio_arrow
+from eventhub_checkpoints.conformance.clients import Loop
 from eventhub_checkpoints.localhub import LocalHub
 from eventhub_checkpoints.receive import HubAddress
 from waiting import LIMIT, eventually
 
-__all__ = ["address", "busy_hub", "hub", "kept", "scope", "server", "text"]
+__all__ = ["address", "busy_hub", "hub", "kept", "scope", "server", "text", "variant"]
+
+ALL = {"0": [*range(100)], "1": [*range(100)], "2": [*range(10)]}
+"""Sequence numbers of the events that the fixture `hub` has, by partition."""
+FAST: dict[str, Any] = {
+    "load_balancing_interval": 0.1,
+    # No pause of a busy machine makes a live member look dead.
+    "partition_ownership_expiration_interval": LIMIT,
+    "max_wait": 0.0,
+}
+"""Settings of members that need not wait for one another."""
+PATHS = pytest.mark.parametrize(
+    ("variant", "receive_path"), [("sync", "fast"), ("aio", "public")], indirect=["variant"]
+)
+"""Both paths, which both variants use in the same way: each runs with one of them."""
+STORES = pytest.mark.parametrize(
+    ("variant", "kept"), [("sync", "sqlite"), ("aio", "memory")], indirect=True
+)
+"""Both kinds of stores, likewise."""
 
 
 class Sync:
@@ -166,6 +185,11 @@ class Kept:
             eventually(partial(is_won, partition))
 
 
+@pytest.fixture(params=["sync", "aio"])
+def variant(request: pytest.FixtureRequest, loop: Loop) -> Any:
+    return Sync() if request.param == "sync" else Aio(loop.finished)
+
+
 @pytest.fixture(scope="module")
 def server() -> Iterator[LocalHub]:
     with LocalHub({"orders": 3}) as running:
@@ -199,8 +223,8 @@ def busy_hub() -> Iterator[LocalHub]:
 def hub(server: LocalHub) -> LocalHub:
     """A hub `orders` with 100, 100 and 10 events in its three partitions."""
     server.recreate("orders", 3)
-    for partition, count in (("0", 100), ("1", 100), ("2", 10)):
-        server.publish("orders", partition, [f"event {number}" for number in range(count)])
+    for partition, numbers in ALL.items():
+        server.publish("orders", partition, [f"event {number}" for number in numbers])
     return server
 
 

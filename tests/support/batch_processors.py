@@ -17,6 +17,7 @@ from eventhub_checkpoints import aio, arrow, every
 from eventhub_checkpoints.aio import arrow as aio_arrow
 from eventhub_checkpoints.conformance.clients import Loop
 from eventhub_checkpoints.localhub import LocalHub
+from waiting import eventually
 
 QUICK = {"load_balancing_interval": 0.2, "partition_ownership_expiration_interval": 60}
 OFTEN = every(events=1)
@@ -44,7 +45,6 @@ class Stage:
         self.official: Any = AioEventHubConsumerClient if is_aio else EventHubConsumerClient
         self.text = hub.connection_string("orders")
         self.scope = arrow.HubAddress.from_connection_string(self.text).scope()
-        self.rows: Any = {}
         self.handled: dict[str, list[int]] = defaultdict(list)
         self.calls: list[int] = []
         self.log: list[tuple[Any, ...]] = []
@@ -138,6 +138,16 @@ class Stage:
         for processor in self._running:
             self.finished(processor.stop())
 
+    def end_of(self, processor: Any) -> None:
+        """Wait for a processor that ends by itself, and stop it, which raises what ended it."""
+        self._running.remove(processor)
+        eventually(lambda: not processor.healthy())
+        self.finished(processor.stop())
+
+    def of(self, kind: str) -> list[Any]:
+        """Return the entries of the log of one kind, in order."""
+        return [entry for entry in self.log if entry[0] == kind]
+
 
 @pytest.fixture(scope="module")
 def hub() -> Iterator[LocalHub]:
@@ -145,10 +155,7 @@ def hub() -> Iterator[LocalHub]:
         yield running
 
 
-@pytest.fixture(scope="module")
-def loop() -> Iterator[Loop]:
-    with Loop() as running:
-        yield running
+ONLY_AIO = pytest.mark.parametrize("stage", ["aio"], indirect=True)
 
 
 @pytest.fixture(params=["sync", "aio"])

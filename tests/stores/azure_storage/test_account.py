@@ -294,22 +294,7 @@ def test_the_driver_is_told_the_account_of_a_dns_zone(url: str) -> None:
 
 
 SAS_NAMES = (
-    *(
-        "sv",
-        "ss",
-        "srt",
-        "sr",
-        "sp",
-        "st",
-        "se",
-        "sip",
-        "spr",
-        "si",
-        "sig",
-        "ses",
-        "sdd",
-        "snapshot",
-    ),
+    *("sv", "ss", "srt", "sr", "sp", "st", "se", "sip", "spr", "si", "sig", "ses", "sdd"),
     *("skoid", "sktid", "skt", "ske", "sks", "skv", "saoid", "suoid", "scid", "skdutid", "sduoid"),
     *("snapshot", "rscc", "rscd", "rsce", "rscl", "rsct", "srh", "srq", "restype", "comp"),
 )
