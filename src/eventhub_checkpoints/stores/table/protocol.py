@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from enum import Enum, auto
 from functools import lru_cache
+from itertools import chain
 from typing import Literal, TypeVar
 
 from eventhub_checkpoints.errors import (
@@ -22,6 +23,7 @@ from eventhub_checkpoints.stores.azure_storage.authorization import text_to_sign
 from eventhub_checkpoints.stores.azure_storage.messages import Refusal
 from eventhub_checkpoints.stores.azure_storage.name_case import NameCase, spelled
 from eventhub_checkpoints.stores.backends import TABLE
+from eventhub_checkpoints.stores.claim_batches import in_batches
 from eventhub_checkpoints.stores.hook_results import Listing
 from eventhub_checkpoints.stores.record_format import checkpoint_of, is_row, owner_of
 from eventhub_checkpoints.stores.table.rest import Entity, Key
@@ -227,20 +229,5 @@ def in_requests(proposals: Sequence[Proposal], limit: int) -> list[list[Proposal
     The renewals of one scope are one request, which names no partition twice, and has at most
     `limit`. A first claim creates an entity; if it exists, it would fail a whole request.
     """
-    requests: list[list[Proposal]] = []
-    open_requests: dict[Scope, list[list[Proposal]]] = {}
-    for proposal in proposals:
-        if proposal.etag is None:
-            requests.append([proposal])
-            continue
-        of_scope = open_requests.setdefault(proposal.scope, [])
-        for request in of_scope:
-            if len(request) < limit and all(
-                proposal.partition_id != other.partition_id for other in request
-            ):
-                request.append(proposal)
-                break
-        else:
-            of_scope.append([proposal])
-            requests.append(of_scope[-1])
-    return requests
+    batches = in_batches(proposals, limit, lambda each: each if each.etag is None else each.scope)
+    return [*chain.from_iterable(batches)]
