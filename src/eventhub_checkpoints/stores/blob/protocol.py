@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterable
-from enum import Enum, auto
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -11,13 +10,12 @@ from eventhub_checkpoints.errors import (
     ConfigurationError,
     InvalidRecordError,
     StoreError,
-    StoreUnavailableError,
 )
 from eventhub_checkpoints.records import Checkpoint, Ownership, Scope
-from eventhub_checkpoints.stores.azure_storage import errors
+from eventhub_checkpoints.stores.azure_storage import errors, messages
 from eventhub_checkpoints.stores.azure_storage.account import Service
 from eventhub_checkpoints.stores.azure_storage.authorization import text_to_sign
-from eventhub_checkpoints.stores.azure_storage.messages import Refusal
+from eventhub_checkpoints.stores.azure_storage.messages import Refusal, Verdict
 from eventhub_checkpoints.stores.azure_storage.name_case import NameCase, spelled
 from eventhub_checkpoints.stores.backends import BLOB
 from eventhub_checkpoints.stores.blob.rest import Blob
@@ -123,16 +121,6 @@ RIGHTS = {
     "create the container": "Create on containers, which no SAS of a container has",
 }
 ROLE = "the role 'Storage Blob Data Contributor' has all that is needed"
-
-
-class Verdict(Enum):
-    """What became of a write."""
-
-    DONE = auto()
-    LOST = auto()
-    ABSENT = auto()
-    BLOCKED = auto()
-    FAILED = auto()
 
 
 def verdict(answer: str | Refusal) -> Verdict:
@@ -287,8 +275,6 @@ def checkpoint_row(scope: Scope, partition_id: str, blob: Blob) -> Checkpoint:
     return checkpoint_of(scope, partition_id, blob.metadata, bare_etag(blob.etag), modified)
 
 
-def new_etag(etag: object) -> str:
-    """Return the etag of a confirmed write; without one, the answer is not from the service."""
-    if not etag:
-        raise StoreUnavailableError("a write was answered without an etag; is a proxy in the way?")
-    return bare_etag(str(etag))
+def new_etag(etag: str | None) -> str:
+    """Return the etag of a confirmed write, without quotes."""
+    return bare_etag(messages.new_etag(etag))

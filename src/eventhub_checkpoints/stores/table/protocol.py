@@ -6,21 +6,16 @@ Source: npm, @azure/eventhubs-checkpointstore-table 1.0.0-alpha.20250804.1,
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from enum import Enum, auto
 from functools import lru_cache
 from itertools import chain
 from typing import Literal, TypeVar
 
-from eventhub_checkpoints.errors import (
-    InvalidRecordError,
-    StoreError,
-    StoreUnavailableError,
-)
+from eventhub_checkpoints.errors import InvalidRecordError, StoreError
 from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
 from eventhub_checkpoints.stores.azure_storage import errors
 from eventhub_checkpoints.stores.azure_storage.account import Service
 from eventhub_checkpoints.stores.azure_storage.authorization import text_to_sign_of_tables
-from eventhub_checkpoints.stores.azure_storage.messages import Refusal
+from eventhub_checkpoints.stores.azure_storage.messages import Refusal, Verdict
 from eventhub_checkpoints.stores.azure_storage.name_case import NameCase, spelled
 from eventhub_checkpoints.stores.backends import TABLE
 from eventhub_checkpoints.stores.claim_batches import in_batches
@@ -121,15 +116,6 @@ def checkpoint_fields(checkpoint: Checkpoint) -> dict[str, str]:
     }
 
 
-class Verdict(Enum):
-    """What became of a write."""
-
-    DONE = auto()
-    LOST = auto()
-    ABSENT = auto()
-    FAILED = auto()
-
-
 def verdict(answer: str | Refusal) -> Verdict:
     """Return what became of a write, which answers with the new etag if it was carried out.
 
@@ -214,13 +200,6 @@ def sendable_etag(etag: str) -> str:
     The service refuses a request with any other text, whether or not the entity exists.
     """
     return etag if ETAG.fullmatch(etag) else NO_ETAG
-
-
-def new_etag(etag: str | None) -> str:
-    """Return the etag of a confirmed write; without one, the answer is not from the service."""
-    if not etag:
-        raise StoreUnavailableError("a write was answered without an etag; is a proxy in the way?")
-    return etag
 
 
 def in_requests(proposals: Sequence[Proposal], limit: int) -> list[list[Proposal]]:
