@@ -28,7 +28,25 @@ Kind = Literal["Ownership", "Checkpoint", "History"]
 KINDS: tuple[Kind, ...] = ("Ownership", "Checkpoint")
 """Those of the JavaScript store, which make a group."""
 
-SERVICE = Service(TABLE, "table", "40 seconds", text_to_sign_of_tables)
+SERVICE = Service(
+    TABLE,
+    "table",
+    names=re.compile("(?!(?i:tables)$)[A-Za-z][A-Za-z0-9]{2,62}"),
+    name_rule="3 to 63 letters and digits, a letter first",
+    contents="tables and their entities",
+    rights={
+        "query": "Query on the table",
+        "add": "Add on the table",
+        "update": "Update on the table, and Add for a checkpoint by force",
+        "delete": "Delete on the table",
+        "create the table": "Create on tables, which no SAS of a table has",
+    },
+    role="Storage Table Data Contributor",
+    deletion="40 seconds",
+    text_to_sign=text_to_sign_of_tables,
+)
+"""Source of the names: Azure Storage, "Understanding the Table service data model", "Table names".
+"""
 DEFAULT_API_VERSION = "2019-02-02"
 """Sent by the official drivers. Source: azure-data-tables 12.7.0."""
 LONGEST_KEY = 1024
@@ -133,34 +151,14 @@ def verdict(answer: str | Refusal) -> Verdict:
     return Verdict.FAILED
 
 
-RIGHTS = {
-    "query": "Query on the table",
-    "add": "Add on the table",
-    "update": "Update on the table, and Add for a checkpoint by force",
-    "delete": "Delete on the table",
-    "create the table": "Create on tables, which no SAS of a table has",
-}
-ROLE = "the role 'Storage Table Data Contributor' has all that is needed"
-OF_OTHER_SERVICE = "the SAS is not for tables and their entities; make one for the table"
-FORBIDDEN = {
-    "AuthorizationResourceTypeMismatch": OF_OTHER_SERVICE,
-    "AuthorizationServiceMismatch": OF_OTHER_SERVICE,
-}
-
-
 def failure(refusal: Refusal, address: str) -> StoreError:
     """Return the error for a request that was not carried out.
 
     Args:
-        refusal: the response; its operation is a key of `RIGHTS`.
+        refusal: the response.
         address: the table's URL, without a SAS.
     """
-    right = RIGHTS[refusal.operation]
-    forbidden = {
-        **FORBIDDEN,
-        "AuthorizationPermissionMismatch": f"the credential lacks {right}; {ROLE}",
-    }
-    return errors.failure(refusal, address, SERVICE, forbidden)
+    return errors.failure(refusal, address, SERVICE)
 
 
 def listing(

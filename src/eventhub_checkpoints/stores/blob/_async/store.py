@@ -122,7 +122,7 @@ class BlobCheckpointStore(StorageAccountStore):
         self._arguments, self._api_version = arguments, api_version
         self._connect = connect or options.ContainerLogin(
             account.checked_account(blob_account_url, SERVICE),
-            options.checked_container(container_name),
+            SERVICE.checked_name(container_name),
             account.with_account_name(blob_account_url, credential, SERVICE),
         )
         self._requests = BlobRequests(self._without_driver() if lean else None, self._driver)

@@ -91,7 +91,7 @@ class TableCheckpointStore(KeepsHistory, StorageAccountStore):
         self.creates = create_table
         check_credential(credential)
         endpoint = options.endpoint_of(table_account_url, credential)
-        table = rest.Table(endpoint.url, options.checked_table(table_name), api_version)
+        table = rest.Table(endpoint.url, SERVICE.checked_name(table_name), api_version)
         connection = options.connection_options(arguments, table.url)
         connect = partial(HttpConnections, connection, self.settings.max_concurrency)
         self._requests = TableRequests(table, endpoint.authorization, connect)
