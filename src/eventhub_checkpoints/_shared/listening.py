@@ -24,7 +24,21 @@ def listening_on(host: str, port: int) -> Iterator[None]:
     except (OSError, TypeError, UnicodeError) as failure:
         reason = getattr(failure, "strerror", None) or "this is no address"
         reason = reason.partition(" (while")[0]  # `create_server` repeats the address in it
-        raise ConfigurationError(
-            f"port {port} of {without_secret(host)} is not available ({reason}); choose another "
-            "one with --port, or another address with --host"
-        ) from None
+        raise not_available(host, port, f" ({reason})") from None
+
+
+def not_available(
+    host: str, port: int, reason: str = "", *, option: str = "--port"
+) -> ConfigurationError:
+    """Return the error for an address that cannot be opened.
+
+    Args:
+        host: address to listen on.
+        port: port to listen on.
+        reason: why, in parentheses after a space; `""` if it is not known.
+        option: that names the port.
+    """
+    return ConfigurationError(
+        f"port {port} of {without_secret(host)} is not available{reason}; choose another one with "
+        f"{option}, or another address with --host"
+    )

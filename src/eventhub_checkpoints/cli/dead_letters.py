@@ -13,8 +13,15 @@ from eventhub_checkpoints._shared.times import parse_time
 from eventhub_checkpoints.cli.change import Execute
 from eventhub_checkpoints.cli.ending import telling
 from eventhub_checkpoints.cli.output import Json, print_json, print_table, working
-from eventhub_checkpoints.cli.peek import Through, cut, print_events, shown_time
-from eventhub_checkpoints.cli.target import NO_HUB, OPTIONS, Target, read_target, with_options
+from eventhub_checkpoints.cli.peek import cut, print_events, shown_time
+from eventhub_checkpoints.cli.target import (
+    NO_HUB,
+    OPTIONS,
+    ReadThrough,
+    Target,
+    read_target,
+    with_options,
+)
 from eventhub_checkpoints.cli.usage import Commands
 from eventhub_checkpoints.dead_letters import StoredDeadLetter
 from eventhub_checkpoints.errors import ConfigurationError
@@ -133,7 +140,7 @@ def list_dead_letters(
     is_redriven_included: Annotated[
         bool, typer.Option("--all", help="Also dead letters that were redriven.")
     ] = False,
-    through: Through = None,
+    through: ReadThrough = None,
     as_json: Json = False,
 ) -> None:
     """List dead letters, oldest first."""
@@ -158,7 +165,7 @@ def show(
     *,
     id_: Annotated[str, typer.Argument(metavar="ID", help="The beginning of an id is enough.")],
     source: Source = None,
-    through: Through = None,
+    through: ReadThrough = None,
     as_json: Json = False,
     body_only: Annotated[
         bool, typer.Option("--body-only", help="Print the body only, as it is.")
@@ -212,7 +219,7 @@ def redrive(
     again: Annotated[
         bool, typer.Option("--again", help="Also dead letters that were redriven before.")
     ] = False,
-    through: Through = None,
+    through: ReadThrough = None,
     execute: Execute = False,
     as_json: Json = False,
 ) -> None:
@@ -263,7 +270,7 @@ def discard(
     is_all: Annotated[
         bool, typer.Option("--all", help="All dead letters, also those that were redriven.")
     ] = False,
-    through: Through = None,
+    through: ReadThrough = None,
     execute: Execute = False,
     as_json: Json = False,
 ) -> None:

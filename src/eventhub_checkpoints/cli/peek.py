@@ -11,7 +11,7 @@ from eventhub_checkpoints._shared.texts import printable
 from eventhub_checkpoints._shared.times import parse_time
 from eventhub_checkpoints.cli.numbers import number_option
 from eventhub_checkpoints.cli.output import Json, plain, print_json, print_table, working
-from eventhub_checkpoints.cli.target import Target, on_target
+from eventhub_checkpoints.cli.target import ReadThrough, Target, on_target
 from eventhub_checkpoints.dead_letters.dead_letter import encoded_body
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.operations.peek import PeekedEvent, positions_at
@@ -20,14 +20,6 @@ from eventhub_checkpoints.receive.position import EventPosition
 
 LONGEST_BODY = 200
 """Characters of a body that the table shows."""
-
-Through = Annotated[
-    str | None,
-    typer.Option(
-        metavar="GROUP",
-        help="Consumer group to read through; needed if the group and $Default are being consumed.",
-    ),
-]
 
 
 @on_target
@@ -47,7 +39,7 @@ def peek(
     before: Annotated[
         int, number_option(least=0, help="Number of events before the position, in addition.")
     ] = 0,
-    through: Through = None,
+    through: ReadThrough = None,
     as_json: Annotated[
         bool, typer.Option("--json", "-J", help="Print each event as a line of JSON.")
     ] = False,
@@ -156,7 +148,7 @@ def print_positions(
     time: Annotated[
         str, typer.Argument(metavar="TIME", help="Such as 2026-11-23T10:00; UTC without an offset.")
     ],
-    through: Through = None,
+    through: ReadThrough = None,
     as_json: Json = False,
 ) -> None:
     """Show the first event of each partition that was enqueued at a time or later."""

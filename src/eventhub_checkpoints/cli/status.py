@@ -24,7 +24,7 @@ from eventhub_checkpoints.cli.output import (
     shown_path,
     working,
 )
-from eventhub_checkpoints.cli.target import Target, Through, on_target, or_unknown
+from eventhub_checkpoints.cli.target import LagThrough, Target, on_target, or_unknown
 from eventhub_checkpoints.operations import states as rules
 from eventhub_checkpoints.operations.groups import Group, group, groups, similar_groups
 from eventhub_checkpoints.operations.lag import GroupLag, Missing, lag
@@ -90,7 +90,7 @@ def describe(
     ] = False,
     missing: MissingOption = "earliest",
     seconds: Seconds = False,
-    through: Through = None,
+    through: LagThrough = None,
     as_json: Json = False,
 ) -> None:
     """Show the partitions of a group: its positions, lag and owners.
@@ -189,7 +189,7 @@ def print_lag(
         duration_option("--watch", least=0.1, help="Repeat until interrupted."),
     ] = None,
     seconds: Seconds = False,
-    through: Through = None,
+    through: LagThrough = None,
     as_json: Json = False,
 ) -> None:
     """Show how far a group is behind each partition.

@@ -266,7 +266,7 @@ OPTIONS: dict[str, Any] = {
 }
 """The options of every command on a group; all but the last are fields of `Target`."""
 
-Through = Annotated[
+LagThrough = Annotated[
     str | None,
     typer.Option(
         metavar="GROUP",
@@ -280,8 +280,8 @@ ReadThrough = Annotated[
     str | None,
     typer.Option(
         metavar="GROUP",
-        help="Consumer group through which single events are read. [default: the group itself, "
-        "or $Default while it has consumers]",
+        help="Consumer group through which events are read. [default: the group itself, or "
+        "$Default while it has consumers]",
     ),
 ]
 

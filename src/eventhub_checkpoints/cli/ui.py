@@ -15,7 +15,7 @@ from eventhub_checkpoints.cli.change import Report, command_on
 from eventhub_checkpoints.cli.durations import duration_option
 from eventhub_checkpoints.cli.numbers import number_option
 from eventhub_checkpoints.cli.status import MissingOption
-from eventhub_checkpoints.cli.target import Target, Through, on_targets, polled_groups
+from eventhub_checkpoints.cli.target import LagThrough, Target, on_targets, polled_groups
 from eventhub_checkpoints.operations.lag import Missing
 from eventhub_checkpoints.operations.monitor import (
     INTERVAL,
@@ -53,7 +53,7 @@ def ui(
         float, duration_option(least=0.1, help="Time between two polls.")
     ] = INTERVAL,
     missing: MissingOption = "earliest",
-    through: Through = None,
+    through: LagThrough = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the URL as one line of JSON.")
     ] = False,

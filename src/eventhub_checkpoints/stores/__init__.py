@@ -11,6 +11,7 @@ The base class, in `_async` (edited) and `_sync` (derived):
 Decisions of the base class, without I/O:
 
 - `hook_results`: what hooks return. `record_format`: records as other libraries write them.
+- `claim_batches`: which claims a backend sends together.
 - `history_entries`: which writes get an entry in a history, and how many are kept.
 - `redefinition`: what a store class may redefine, and how.
 - `partition_state`: what a store knows of each partition: the lease of its ownership, and the guard

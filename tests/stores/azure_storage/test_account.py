@@ -16,7 +16,7 @@ from eventhub_checkpoints.stores.azure_storage.account import (
     with_account_name,
 )
 from eventhub_checkpoints.stores.azure_storage.authorization import Sas, SharedKey, Token
-from eventhub_checkpoints.stores.blob.options import checked_container, container_url
+from eventhub_checkpoints.stores.blob.options import container_url
 from eventhub_checkpoints.stores.blob.protocol import SERVICE
 
 ACCOUNT = "https://orders.blob.core.windows.net"
@@ -158,7 +158,7 @@ def test_what_is_no_account_is_refused_and_not_shown(url: str) -> None:
 
 @pytest.mark.parametrize("name", ["abc", "a-b-c", "012", "$root", "a" * 63])
 def test_a_name_of_the_service_is_taken(name: str) -> None:
-    assert checked_container(name) == name
+    assert SERVICE.checked_name(name) == name
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_a_name_of_the_service_is_taken(name: str) -> None:
 )
 def test_a_name_that_the_service_refuses_is_refused_here(name: str) -> None:
     with pytest.raises(ConfigurationError, match="is not a container name"):
-        checked_container(name)
+        SERVICE.checked_name(name)
 
 
 @pytest.mark.parametrize("shown", [repr, str], ids=["repr", "str"])

@@ -10,10 +10,9 @@ from eventhub_checkpoints.errors import (
     StoreUnavailableError,
 )
 from eventhub_checkpoints.records import Checkpoint, Scope
-from eventhub_checkpoints.stores.azure_storage.messages import Refusal
+from eventhub_checkpoints.stores.azure_storage.messages import Refusal, Verdict
 from eventhub_checkpoints.stores.blob.protocol import (
     DEFAULT_API_VERSION,
-    Verdict,
     bare_etag,
     checkpoint_metadata,
     failure,

@@ -14,9 +14,14 @@ from eventhub_checkpoints.errors import (
     StoreUnavailableError,
 )
 from eventhub_checkpoints.records import Checkpoint, Proposal, Scope
-from eventhub_checkpoints.stores.azure_storage.messages import Refusal, Response
+from eventhub_checkpoints.stores.azure_storage.messages import (
+    Refusal,
+    Response,
+    Verdict,
+    new_etag,
+)
 from eventhub_checkpoints.stores.table import protocol, rest
-from eventhub_checkpoints.stores.table.protocol import NO_ETAG, Verdict
+from eventhub_checkpoints.stores.table.protocol import NO_ETAG
 from eventhub_checkpoints.stores.table.rest import Entity, Key
 
 SCOPE = Scope("Orders.servicebus.windows.net", "Orders", "$Default")
@@ -152,7 +157,7 @@ def test_what_is_no_etag_is_sent_as_one_that_no_entity_has() -> None:
 
 def test_a_write_without_an_etag_is_not_confirmed() -> None:
     with pytest.raises(StoreUnavailableError, match="without an etag"):
-        protocol.new_etag(None)
+        new_etag(None)
 
 
 def test_a_page_has_entities_the_next_page_and_the_time() -> None:

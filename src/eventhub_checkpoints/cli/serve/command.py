@@ -14,7 +14,7 @@ from eventhub_checkpoints._shared.signals import STOP_SIGNALS, blocked_stop_sign
 from eventhub_checkpoints.cli.durations import duration_option
 from eventhub_checkpoints.cli.numbers import number_option
 from eventhub_checkpoints.cli.status import MissingOption
-from eventhub_checkpoints.cli.target import Target, Through, on_targets, polled_groups
+from eventhub_checkpoints.cli.target import LagThrough, Target, on_targets, polled_groups
 from eventhub_checkpoints.operations.monitor import INTERVAL, Monitor
 from eventhub_checkpoints.operations.scale import DEMAND_HOLD, TARGET
 
@@ -52,7 +52,7 @@ def serve(
     seconds: Annotated[
         bool, typer.Option(help="Read the first unprocessed events, for the lag in seconds.")
     ] = True,
-    through: Through = None,
+    through: LagThrough = None,
     partitions: Annotated[
         bool, typer.Option(help="Publish metrics of each partition, not only those of groups.")
     ] = True,

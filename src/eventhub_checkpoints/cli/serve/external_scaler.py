@@ -15,7 +15,7 @@ from typing import Any
 import grpc
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-from eventhub_checkpoints._shared.secrets import without_secret
+from eventhub_checkpoints._shared.listening import not_available
 from eventhub_checkpoints.errors import CheckpointStoreError, ConfigurationError
 from eventhub_checkpoints.operations.monitor import Monitor
 from eventhub_checkpoints.operations.scale import Demand, number_in
@@ -248,9 +248,6 @@ def serve(host: str, port: int, monitor: Monitor, target: int) -> tuple[Any, int
     except RuntimeError:
         bound = 0
     if not bound:
-        raise ConfigurationError(
-            f"port {port} of {without_secret(host)} is not available; choose another one with "
-            "--grpc-port, or another address with --host"
-        )
+        raise not_available(host, port, option="--grpc-port")
     server.start()
     return server, bound

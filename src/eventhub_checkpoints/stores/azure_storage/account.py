@@ -5,7 +5,7 @@ Every function here raises `ConfigurationError` for what it does not accept.
 
 import os
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 from urllib.parse import unquote, urlsplit
@@ -66,6 +66,9 @@ class Service:
         backend: the class of its stores, whose name is that of the service in host names and
             connection strings.
         resource: what a URL names, after the account.
+        names: pattern of the names of resources; `name_rule` says it in messages.
+        contents: what a SAS of the service is for.
+        rights: what a credential needs for each operation of its requests; `role` has them all.
         deletion: for how long the service refuses a resource that is being deleted.
         text_to_sign: what the signature of a request covers.
         schemes: of the URLs of the service itself.
@@ -73,6 +76,11 @@ class Service:
 
     backend: Backend
     resource: str
+    names: re.Pattern[str]
+    name_rule: str
+    contents: str
+    rights: Mapping[str, str]
+    role: str
     deletion: str
     text_to_sign: TextToSign
     schemes: Collection[str] = ("https", "http")
@@ -101,6 +109,21 @@ class Service:
     def account_form(self) -> str:
         """Return what the URL of an account looks like."""
         return f"https://ACCOUNT.{self.name}.{SUFFIX}"
+
+    def checked_name(self, name: Any) -> str:
+        """Return the name of a resource if it is valid."""
+        if not self.names.fullmatch(checked_text(f"the {self.resource} name", name)):
+            is_one_word = {*":;=@?%"}.isdisjoint(name)  # otherwise it may be a URL with a password
+            raise ConfigurationError(
+                f"{quoted(name) if is_one_word else 'this'} is not a {self.resource} name: "
+                f"expected {self.name_rule}, without a path"
+            )
+        return str(name)
+
+    def lacks(self, operation: str) -> str:
+        """Return that a credential lacks the right to an operation, for messages."""
+        right = self.rights[operation]
+        return f"the credential lacks {right}; the role '{self.role}' has all that is needed"
 
     def described(self, address: str) -> str:
         """Return a resource and its account, for messages.
@@ -164,6 +187,7 @@ class ResourceUrl:
             hint = did_you_mean(url, service.schemes)
             raise ConfigurationError(f"{quoted(url)}: expected {expected}{hint}")
         check_host(parts.netloc, service)
+        service.checked_name(name)
         return cls(f"{parts.scheme}://{parts.netloc}{account}", name, parts.query)
 
     @property

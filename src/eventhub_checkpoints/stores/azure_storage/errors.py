@@ -1,6 +1,7 @@
 """Errors of this package from those of azure-core, and from what a service refused."""
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from azure.core.exceptions import AzureError, ClientAuthenticationError, HttpResponseError
@@ -29,22 +30,25 @@ FORBIDDEN = {
     "KeyBasedAuthenticationNotPermitted": "the account allows no shared key; use an Entra "
     "credential",
 }
-"""What codes of status 403 mean at every service, apart from those that name a right.
+"""What codes of status 403 mean at every service and for every operation.
 
 Source: Azure Storage, "Common REST API error codes", "SAS error codes", "Troubleshoot 403 errors".
 """
 
 
 def failure(
-    refusal: Refusal, address: str, service: Service, forbidden: Mapping[str, str]
+    refusal: Refusal,
+    address: str,
+    service: Service,
+    forbidden: Mapping[str, str] = MappingProxyType({}),
 ) -> StoreError:
     """Return the error for a request that was not carried out, with the service's as its cause.
 
     Args:
-        refusal: the response.
+        refusal: the response; its operation is a key of the service's `rights`.
         address: URL of the container or table, without a SAS.
         service: the service.
-        forbidden: what more codes of status 403 mean, at this service and for this operation.
+        forbidden: what more codes of status 403 mean at this service.
     """
     error = _failure(refusal, service.described(address), service, forbidden)
     cause = refusal.cause
@@ -78,13 +82,21 @@ def _failure(
         refused = (
             f"the credential was refused to {operation}; is it valid, unexpired, of this account?"
         )
-        reason = forbidden.get(code) or FORBIDDEN.get(code) or refused
+        reason = _why_forbidden(code, operation, service) or forbidden.get(code) or refused
         return StoreAccessError(f"{where}: {reason} ({answer})")
     if status in {408, 429} or status >= 500:
         return StoreUnavailableError(f"{where}: the service answered {answer}")
     hint = "" if code else f"; is the URL that of {service.title}, and is a proxy in the way?"
     request = f"request to {operation}" if " " in operation else operation
     return StoreError(f"{where}: the service answered {answer} to a {request}{hint}")
+
+
+def _why_forbidden(code: str, operation: str, service: Service) -> str | None:
+    if code == "AuthorizationPermissionMismatch":
+        return service.lacks(operation)
+    if code in {"AuthorizationResourceTypeMismatch", "AuthorizationServiceMismatch"}:
+        return f"the SAS is not for {service.contents}; make one for the {service.resource}"
+    return FORBIDDEN.get(code)
 
 
 def refusal_of(error: HttpResponseError, operation: str) -> Refusal:

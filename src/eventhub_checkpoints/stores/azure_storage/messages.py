@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import formatdate, parsedate_to_datetime
+from enum import Enum, auto
 from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
@@ -20,6 +21,7 @@ from azure.core.rest import HttpRequest
 from azure.core.settings import settings as azure_settings
 
 from eventhub_checkpoints._shared.times import EPOCH
+from eventhub_checkpoints.errors import StoreUnavailableError
 
 USER_AGENT = f"eventhub-checkpoints Python/{sys.version_info.major}.{sys.version_info.minor}"
 
@@ -128,6 +130,31 @@ class Refusal:
         error.response = response  # type: ignore[assignment]  # of it, callers read the headers
         error.error_code = self.code  # type: ignore[attr-defined]  # as azure-storage-blob
         return error
+
+
+class Verdict(Enum):
+    """What became of a write.
+
+    Attributes:
+        DONE: it was carried out.
+        LOST: the row has another etag, or exists already.
+        ABSENT: there is no such row.
+        BLOCKED: nobody can write the row, because a blob is leased or immutable.
+        FAILED: anything else, which is raised.
+    """
+
+    DONE = auto()
+    LOST = auto()
+    ABSENT = auto()
+    BLOCKED = auto()
+    FAILED = auto()
+
+
+def new_etag(etag: str | None) -> str:
+    """Return the etag of a confirmed write; without one, the answer is not from the service."""
+    if not etag:
+        raise StoreUnavailableError("a write was answered without an etag; is a proxy in the way?")
+    return etag
 
 
 def error_code(response: Response) -> str:

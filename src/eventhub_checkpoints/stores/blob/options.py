@@ -3,7 +3,6 @@
 Every function here raises `ConfigurationError` for what it does not accept.
 """
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -13,13 +12,11 @@ from eventhub_checkpoints._shared.error_messages import message_of
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints._shared.settings import StoreSettings, nearest, refuse_misspelt
 from eventhub_checkpoints.errors import ConfigurationError
-from eventhub_checkpoints.stores.azure_storage.account import ResourceUrl, checked_text
+from eventhub_checkpoints.stores.azure_storage.account import ResourceUrl
 from eventhub_checkpoints.stores.blob.protocol import SERVICE, checked_prefix
 from eventhub_checkpoints.stores.connections import given_once
 
 Client = TypeVar("Client")
-
-CONTAINER = re.compile(r"\$root|(?!.*--)[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
 
 
 def container_url(url: str, prefix: str | None = None) -> tuple[ResourceUrl, str | None]:
@@ -29,7 +26,6 @@ def container_url(url: str, prefix: str | None = None) -> tuple[ResourceUrl, str
         The URL without `prefix=` in its query; and that prefix, or the argument.
     """
     address = ResourceUrl.parse(url, SERVICE)
-    checked_container(address.name)
     pairs = [pair for pair in address.sas.split("&") if pair]
     own = [pair for pair in pairs if pair.partition("=")[0] == "prefix"]
     if len(own) > 1:
@@ -45,20 +41,6 @@ def container_url(url: str, prefix: str | None = None) -> tuple[ResourceUrl, str
     chosen = given_once("prefix", prefix, of_url)
     checked_prefix(chosen)  # here, because a missing credential would be told first
     return replace(address, sas="&".join(rest)), chosen
-
-
-def checked_container(name: Any) -> str:
-    """Return a container's name if it is valid.
-
-    Source: Azure Storage, "Naming and Referencing Containers, Blobs, and Metadata".
-    """
-    if not CONTAINER.fullmatch(checked_text("the container name", name)):
-        is_one_word = {*":;=@?%"}.isdisjoint(name)  # otherwise it may be a URL with a password
-        raise ConfigurationError(
-            f"{quoted(name) if is_one_word else 'this'} is not a container name: expected 3 to 63 "
-            "lower-case letters, digits and single hyphens, without a path"
-        )
-    return str(name)
 
 
 BLOB_SETTINGS = (

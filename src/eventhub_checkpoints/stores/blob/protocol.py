@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Iterable
-from enum import Enum, auto
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -11,13 +10,12 @@ from eventhub_checkpoints.errors import (
     ConfigurationError,
     InvalidRecordError,
     StoreError,
-    StoreUnavailableError,
 )
 from eventhub_checkpoints.records import Checkpoint, Ownership, Scope
-from eventhub_checkpoints.stores.azure_storage import errors
+from eventhub_checkpoints.stores.azure_storage import errors, messages
 from eventhub_checkpoints.stores.azure_storage.account import Service
 from eventhub_checkpoints.stores.azure_storage.authorization import text_to_sign
-from eventhub_checkpoints.stores.azure_storage.messages import Refusal
+from eventhub_checkpoints.stores.azure_storage.messages import Refusal, Verdict
 from eventhub_checkpoints.stores.azure_storage.name_case import NameCase, spelled
 from eventhub_checkpoints.stores.backends import BLOB
 from eventhub_checkpoints.stores.blob.rest import Blob
@@ -34,7 +32,25 @@ Row = TypeVar("Row", Ownership, Checkpoint)
 Kind = Literal["ownership", "checkpoint"]
 KINDS: tuple[Kind, ...] = ("ownership", "checkpoint")
 
-SERVICE = Service(BLOB, "container", "half a minute", text_to_sign)
+SERVICE = Service(
+    BLOB,
+    "container",
+    names=re.compile(r"\$root|(?!.*--)[a-z0-9][a-z0-9-]{1,61}[a-z0-9]"),
+    name_rule="3 to 63 lower-case letters, digits and single hyphens",
+    contents="blobs and containers",
+    rights={
+        "list": "List on the container",
+        "read": "Read on its blobs",
+        "create": "Create or Write on its blobs",
+        "write": "Write on its blobs",
+        "delete": "Delete on its blobs",
+        "create the container": "Create on containers, which no SAS of a container has",
+    },
+    role="Storage Blob Data Contributor",
+    deletion="half a minute",
+    text_to_sign=text_to_sign,
+)
+"""Source of the names: Azure Storage, "Naming and Referencing Containers, Blobs, and Metadata"."""
 
 LONGEST_NAME = 1024
 """Maximum length of a blob name. Source: Azure Storage, "Naming and Referencing Containers"."""
@@ -114,26 +130,6 @@ def blob_name(names: BlobNames, scope: Scope, kind: Kind, partition_id: str) -> 
 DEFAULT_API_VERSION = "2019-07-07"
 """Sent by the official Python stores. Source: azure-eventhub-checkpointstoreblob 1.2.0."""
 
-RIGHTS = {
-    "list": "List on the container",
-    "read": "Read on its blobs",
-    "create": "Create or Write on its blobs",
-    "write": "Write on its blobs",
-    "delete": "Delete on its blobs",
-    "create the container": "Create on containers, which no SAS of a container has",
-}
-ROLE = "the role 'Storage Blob Data Contributor' has all that is needed"
-
-
-class Verdict(Enum):
-    """What became of a write."""
-
-    DONE = auto()
-    LOST = auto()
-    ABSENT = auto()
-    BLOCKED = auto()
-    FAILED = auto()
-
 
 def verdict(answer: str | Refusal) -> Verdict:
     """Return what became of a write, which answers with the new etag if it was carried out.
@@ -207,25 +203,17 @@ def failure(refusal: Refusal, address: str) -> StoreError:
     """Return the error for a request that was not carried out.
 
     Args:
-        refusal: the response; its operation is a key of `RIGHTS`.
+        refusal: the response.
         address: the container's URL, without a SAS.
     """
-    right = RIGHTS[refusal.operation]
-    forbidden = {
-        **FORBIDDEN,
-        "AuthorizationPermissionMismatch": f"the credential lacks {right}; {ROLE}",
-        "UnauthorizedBlobOverwrite": f"the credential lacks {RIGHTS['write']}; {ROLE}",
-    }
-    return errors.failure(refusal, address, SERVICE, forbidden)
+    return errors.failure(refusal, address, SERVICE, FORBIDDEN)
 
 
-OF_OTHER_SERVICE = "the SAS is not for blobs and containers; make one for the container"
 FORBIDDEN = {
     "RequestForbiddenByContainerEncryptionPolicy": "the container accepts only blobs of its own "
     "encryption scope, and the SAS or the request names another (ses). The credential's rights "
     "are not the reason",
-    "AuthorizationResourceTypeMismatch": OF_OTHER_SERVICE,
-    "AuthorizationServiceMismatch": OF_OTHER_SERVICE,
+    "UnauthorizedBlobOverwrite": SERVICE.lacks("write"),
 }
 """What more codes of status 403 mean. Source: Azure Storage, "Blob Storage error codes"."""
 
@@ -287,8 +275,6 @@ def checkpoint_row(scope: Scope, partition_id: str, blob: Blob) -> Checkpoint:
     return checkpoint_of(scope, partition_id, blob.metadata, bare_etag(blob.etag), modified)
 
 
-def new_etag(etag: object) -> str:
-    """Return the etag of a confirmed write; without one, the answer is not from the service."""
-    if not etag:
-        raise StoreUnavailableError("a write was answered without an etag; is a proxy in the way?")
-    return bare_etag(str(etag))
+def new_etag(etag: str | None) -> str:
+    """Return the etag of a confirmed write, without quotes."""
+    return bare_etag(messages.new_etag(etag))

@@ -231,17 +231,3 @@ def settled(proposals: Sequence[Proposal], rows: Sequence[Row]) -> tuple[set[str
     lost = {name for name, etag in stored.items() if etag is None or seen.get(name) != etag}
     vanished = {name for name, etag in seen.items() if etag and name not in stored}
     return lost, vanished
-
-
-def in_batches(proposals: Sequence[Proposal], limit: int) -> list[list[list[Proposal]]]:
-    """Return the proposals of each scope in batches that name no partition twice."""
-    scopes: dict[Scope, list[list[Proposal]]] = {}
-    for proposal in proposals:
-        batches = scopes.setdefault(proposal.scope.folded, [])
-        for batch in batches:
-            if len(batch) < limit and all(proposal.partition_id != o.partition_id for o in batch):
-                batch.append(proposal)
-                break
-        else:
-            batches.append([proposal])
-    return list(scopes.values())

@@ -23,7 +23,6 @@ from eventhub_checkpoints.stores.suggestions import did_you_mean
 from eventhub_checkpoints.stores.table.protocol import SERVICE
 
 PREFIX = "table+"
-NAME = re.compile("(?!(?i:tables)$)[A-Za-z][A-Za-z0-9]{2,62}")
 OWN_SETTINGS = ("api_version", "create_table", "name_case", "keep_history")
 CONNECTION_SETTINGS = ("connection_verify", "connection_cert", "proxies", "use_env_settings")
 
@@ -34,23 +33,7 @@ def table_url(url: str) -> ResourceUrl:
     if not re.match(r"table\+https?://", text, re.IGNORECASE):
         hint = did_you_mean(text, TABLE.schemes)
         raise ConfigurationError(f"{quoted(text)}: expected {SERVICE.form}[?SAS]{hint}")
-    address = ResourceUrl.parse(text[len(PREFIX) :], SERVICE)
-    checked_table(address.name)
-    return address
-
-
-def checked_table(name: Any) -> str:
-    """Return a table's name if it is valid.
-
-    Source: Azure Storage, "Understanding the Table service data model", "Table names".
-    """
-    if not NAME.fullmatch(checked_text("the table name", name)):
-        is_one_word = {*":;=@?%"}.isdisjoint(name)  # otherwise it may be a URL with a password
-        raise ConfigurationError(
-            f"{quoted(name) if is_one_word else 'this'} is not a table name: expected 3 to 63 "
-            "letters and digits, a letter first, without a path"
-        )
-    return str(name)
+    return ResourceUrl.parse(text[len(PREFIX) :], SERVICE)
 
 
 def separated(arguments: dict[str, Any]) -> tuple[StoreSettings, dict[str, Any]]:

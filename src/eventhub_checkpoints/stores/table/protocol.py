@@ -6,22 +6,19 @@ Source: npm, @azure/eventhubs-checkpointstore-table 1.0.0-alpha.20250804.1,
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from enum import Enum, auto
 from functools import lru_cache
+from itertools import chain
 from typing import Literal, TypeVar
 
-from eventhub_checkpoints.errors import (
-    InvalidRecordError,
-    StoreError,
-    StoreUnavailableError,
-)
+from eventhub_checkpoints.errors import InvalidRecordError, StoreError
 from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
 from eventhub_checkpoints.stores.azure_storage import errors
 from eventhub_checkpoints.stores.azure_storage.account import Service
 from eventhub_checkpoints.stores.azure_storage.authorization import text_to_sign_of_tables
-from eventhub_checkpoints.stores.azure_storage.messages import Refusal
+from eventhub_checkpoints.stores.azure_storage.messages import Refusal, Verdict
 from eventhub_checkpoints.stores.azure_storage.name_case import NameCase, spelled
 from eventhub_checkpoints.stores.backends import TABLE
+from eventhub_checkpoints.stores.claim_batches import in_batches
 from eventhub_checkpoints.stores.hook_results import Listing
 from eventhub_checkpoints.stores.record_format import checkpoint_of, is_row, owner_of
 from eventhub_checkpoints.stores.table.rest import Entity, Key
@@ -31,7 +28,25 @@ Kind = Literal["Ownership", "Checkpoint", "History"]
 KINDS: tuple[Kind, ...] = ("Ownership", "Checkpoint")
 """Those of the JavaScript store, which make a group."""
 
-SERVICE = Service(TABLE, "table", "40 seconds", text_to_sign_of_tables)
+SERVICE = Service(
+    TABLE,
+    "table",
+    names=re.compile("(?!(?i:tables)$)[A-Za-z][A-Za-z0-9]{2,62}"),
+    name_rule="3 to 63 letters and digits, a letter first",
+    contents="tables and their entities",
+    rights={
+        "query": "Query on the table",
+        "add": "Add on the table",
+        "update": "Update on the table, and Add for a checkpoint by force",
+        "delete": "Delete on the table",
+        "create the table": "Create on tables, which no SAS of a table has",
+    },
+    role="Storage Table Data Contributor",
+    deletion="40 seconds",
+    text_to_sign=text_to_sign_of_tables,
+)
+"""Source of the names: Azure Storage, "Understanding the Table service data model", "Table names".
+"""
 DEFAULT_API_VERSION = "2019-02-02"
 """Sent by the official drivers. Source: azure-data-tables 12.7.0."""
 LONGEST_KEY = 1024
@@ -119,15 +134,6 @@ def checkpoint_fields(checkpoint: Checkpoint) -> dict[str, str]:
     }
 
 
-class Verdict(Enum):
-    """What became of a write."""
-
-    DONE = auto()
-    LOST = auto()
-    ABSENT = auto()
-    FAILED = auto()
-
-
 def verdict(answer: str | Refusal) -> Verdict:
     """Return what became of a write, which answers with the new etag if it was carried out.
 
@@ -145,34 +151,14 @@ def verdict(answer: str | Refusal) -> Verdict:
     return Verdict.FAILED
 
 
-RIGHTS = {
-    "query": "Query on the table",
-    "add": "Add on the table",
-    "update": "Update on the table, and Add for a checkpoint by force",
-    "delete": "Delete on the table",
-    "create the table": "Create on tables, which no SAS of a table has",
-}
-ROLE = "the role 'Storage Table Data Contributor' has all that is needed"
-OF_OTHER_SERVICE = "the SAS is not for tables and their entities; make one for the table"
-FORBIDDEN = {
-    "AuthorizationResourceTypeMismatch": OF_OTHER_SERVICE,
-    "AuthorizationServiceMismatch": OF_OTHER_SERVICE,
-}
-
-
 def failure(refusal: Refusal, address: str) -> StoreError:
     """Return the error for a request that was not carried out.
 
     Args:
-        refusal: the response; its operation is a key of `RIGHTS`.
+        refusal: the response.
         address: the table's URL, without a SAS.
     """
-    right = RIGHTS[refusal.operation]
-    forbidden = {
-        **FORBIDDEN,
-        "AuthorizationPermissionMismatch": f"the credential lacks {right}; {ROLE}",
-    }
-    return errors.failure(refusal, address, SERVICE, forbidden)
+    return errors.failure(refusal, address, SERVICE)
 
 
 def listing(
@@ -214,33 +200,11 @@ def sendable_etag(etag: str) -> str:
     return etag if ETAG.fullmatch(etag) else NO_ETAG
 
 
-def new_etag(etag: str | None) -> str:
-    """Return the etag of a confirmed write; without one, the answer is not from the service."""
-    if not etag:
-        raise StoreUnavailableError("a write was answered without an etag; is a proxy in the way?")
-    return etag
-
-
 def in_requests(proposals: Sequence[Proposal], limit: int) -> list[list[Proposal]]:
     """Return the proposals as they are sent: renewals together, first claims one by one.
 
     The renewals of one scope are one request, which names no partition twice, and has at most
     `limit`. A first claim creates an entity; if it exists, it would fail a whole request.
     """
-    requests: list[list[Proposal]] = []
-    open_requests: dict[Scope, list[list[Proposal]]] = {}
-    for proposal in proposals:
-        if proposal.etag is None:
-            requests.append([proposal])
-            continue
-        of_scope = open_requests.setdefault(proposal.scope, [])
-        for request in of_scope:
-            if len(request) < limit and all(
-                proposal.partition_id != other.partition_id for other in request
-            ):
-                request.append(proposal)
-                break
-        else:
-            of_scope.append([proposal])
-            requests.append(of_scope[-1])
-    return requests
+    batches = in_batches(proposals, limit, lambda each: each if each.etag is None else each.scope)
+    return [*chain.from_iterable(batches)]

@@ -5,10 +5,14 @@ from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
 from eventhub_checkpoints.errors import StoreError
-from eventhub_checkpoints.stores.azure_storage.messages import Refusal, is_traced, server_time
+from eventhub_checkpoints.stores.azure_storage.messages import (
+    Refusal,
+    Verdict,
+    is_traced,
+    server_time,
+)
 from eventhub_checkpoints.stores.blob import protocol
 from eventhub_checkpoints.stores.blob._sync.rest import RestTransport
-from eventhub_checkpoints.stores.blob.protocol import Verdict
 from eventhub_checkpoints.stores.blob.rest import Blob, Page
 
 if TYPE_CHECKING:

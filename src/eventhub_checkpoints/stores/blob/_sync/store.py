@@ -3,7 +3,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
 from eventhub_checkpoints._shared.settings import require_flag, require_text
 from eventhub_checkpoints.records import Checkpoint, Ownership, Proposal, Scope
@@ -13,11 +13,12 @@ from eventhub_checkpoints.stores.azure_storage import account
 from eventhub_checkpoints.stores.azure_storage._sync.http import HttpConnections, check_credential
 from eventhub_checkpoints.stores.azure_storage._sync.store import StorageAccountStore
 from eventhub_checkpoints.stores.azure_storage.connection_options import ConnectionOptions
+from eventhub_checkpoints.stores.azure_storage.messages import Verdict
 from eventhub_checkpoints.stores.azure_storage.name_case import checked_name_case
 from eventhub_checkpoints.stores.blob import options, protocol
 from eventhub_checkpoints.stores.blob._sync.requests import BlobRequests
 from eventhub_checkpoints.stores.blob._sync.rest import RestTransport
-from eventhub_checkpoints.stores.blob.protocol import SERVICE, BlobNames, Kind, Row, Verdict
+from eventhub_checkpoints.stores.blob.protocol import SERVICE, BlobNames, Kind, Row
 from eventhub_checkpoints.stores.blob.rest import Blob, Container
 from eventhub_checkpoints.stores.hook_results import (
     FORCE,
@@ -37,9 +38,6 @@ if TYPE_CHECKING:
     from eventhub_checkpoints.stores.blob._sync.driver import DriverTransport
 
 __all__ = ["BlobCheckpointStore"]
-
-T = TypeVar("T")
-Item = TypeVar("Item")
 
 MOST_PREFIXES = 100
 """Names at the top of a container that are looked into for prefixes of other stores."""
@@ -125,7 +123,7 @@ class BlobCheckpointStore(StorageAccountStore):
         self._arguments, self._api_version = arguments, api_version
         self._connect = connect or options.ContainerLogin(
             account.checked_account(blob_account_url, SERVICE),
-            options.checked_container(container_name),
+            SERVICE.checked_name(container_name),
             account.with_account_name(blob_account_url, credential, SERVICE),
         )
         self._requests = BlobRequests(self._without_driver() if lean else None, self._driver)

@@ -32,6 +32,7 @@ from eventhub_checkpoints.stores.cassandra.driver import Login, Session
 from eventhub_checkpoints.stores.cassandra.errors import is_absent, mapped
 from eventhub_checkpoints.stores.cassandra.protocol import APPLIED, BATCH_LIMIT, scope_key
 from eventhub_checkpoints.stores.cassandra.url import PORT, Address
+from eventhub_checkpoints.stores.claim_batches import in_batches
 from eventhub_checkpoints.stores.hook_results import (
     FORCE,
     Conflict,
@@ -306,8 +307,9 @@ class CassandraCheckpointStore(FullCheckpointStore):
         # One transaction for all: separate ones would contend with each other, because the rows
         # of a scope are one partition of the table, which is what a transaction locks.
         answers: dict[Proposal, Answer] = {}
-        scopes = [(batches, answers) for batches in protocol.in_batches(proposals, BATCH_LIMIT)]
-        await for_each(self._claim_scope, scopes, self.settings.max_concurrency)
+        scopes = in_batches(proposals, BATCH_LIMIT, lambda each: self.identity(each.scope))
+        claim = partial(self._claim_scope, answers)
+        await for_each(claim, scopes, self.settings.max_concurrency)
         return [answers[proposal] for proposal in proposals]
 
     async def read_checkpoints(self, scope: Scope) -> Listing[Checkpoint]:
@@ -353,9 +355,8 @@ class CassandraCheckpointStore(FullCheckpointStore):
         return bool(rows[0][APPLIED])
 
     async def _claim_scope(
-        self, work: tuple[Sequence[Sequence[Proposal]], dict[Proposal, Answer]]
+        self, answers: dict[Proposal, Answer], batches: Sequence[Sequence[Proposal]]
     ) -> None:
-        batches, answers = work
         for batch in batches:
             try:
                 await self._engine.runner.call(self._claim_batch, batch, answers)

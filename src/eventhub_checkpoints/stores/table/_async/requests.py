@@ -7,9 +7,14 @@ from eventhub_checkpoints.errors import StoreError, StoreNotReadyError, StoreUna
 from eventhub_checkpoints.stores.azure_storage._async.authorized import AuthorizedConnections
 from eventhub_checkpoints.stores.azure_storage._async.http import HttpConnections
 from eventhub_checkpoints.stores.azure_storage.authorization import Authorization
-from eventhub_checkpoints.stores.azure_storage.messages import Refusal, Request, server_time
+from eventhub_checkpoints.stores.azure_storage.messages import (
+    Refusal,
+    Request,
+    Verdict,
+    new_etag,
+    server_time,
+)
 from eventhub_checkpoints.stores.table import protocol, rest, transactions
-from eventhub_checkpoints.stores.table.protocol import Verdict
 from eventhub_checkpoints.stores.table.rest import Entity, Key, Update
 from eventhub_checkpoints.stores.table.transactions import Failed
 
@@ -65,7 +70,7 @@ class TableRequests(AuthorizedConnections):
     async def _write(self, request: Request) -> str | Refusal:
         answer = await self.send(request)
         if not isinstance(answer, Refusal):
-            return protocol.new_etag(answer.headers.get("ETag"))
+            return new_etag(answer.headers.get("ETag"))
         return self._granted(answer) if protocol.verdict(answer) is Verdict.FAILED else answer
 
     async def update_all(self, updates: Sequence[Update]) -> list[str] | Failed:

@@ -15,10 +15,8 @@ from eventhub_checkpoints.stores._async.hooks import Answer
 from eventhub_checkpoints.stores.azure_storage import account
 from eventhub_checkpoints.stores.azure_storage._async.http import HttpConnections, check_credential
 from eventhub_checkpoints.stores.azure_storage._async.store import StorageAccountStore
-from eventhub_checkpoints.stores.azure_storage.name_case import (
-    NameCase,
-    checked_name_case,
-)
+from eventhub_checkpoints.stores.azure_storage.messages import Verdict
+from eventhub_checkpoints.stores.azure_storage.name_case import NameCase, checked_name_case
 from eventhub_checkpoints.stores.hook_results import (
     FORCE,
     Conflict,
@@ -34,7 +32,7 @@ from eventhub_checkpoints.stores.record_format import is_row
 from eventhub_checkpoints.stores.table import options, protocol, rest, transactions
 from eventhub_checkpoints.stores.table._async.history import TableHistory
 from eventhub_checkpoints.stores.table._async.requests import TableRequests
-from eventhub_checkpoints.stores.table.protocol import SERVICE, Kind, Row, Verdict
+from eventhub_checkpoints.stores.table.protocol import SERVICE, Kind, Row
 from eventhub_checkpoints.stores.table.rest import Entity, Key, Update
 
 __all__ = ["TableCheckpointStore"]
@@ -93,7 +91,7 @@ class TableCheckpointStore(KeepsHistory, StorageAccountStore):
         self.creates = create_table
         check_credential(credential)
         endpoint = options.endpoint_of(table_account_url, credential)
-        table = rest.Table(endpoint.url, options.checked_table(table_name), api_version)
+        table = rest.Table(endpoint.url, SERVICE.checked_name(table_name), api_version)
         connection = options.connection_options(arguments, table.url)
         connect = partial(HttpConnections, connection, self.settings.max_concurrency)
         self._requests = TableRequests(table, endpoint.authorization, connect)

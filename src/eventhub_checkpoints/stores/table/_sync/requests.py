@@ -8,9 +8,14 @@ from eventhub_checkpoints.errors import StoreError, StoreNotReadyError, StoreUna
 from eventhub_checkpoints.stores.azure_storage._sync.authorized import AuthorizedConnections
 from eventhub_checkpoints.stores.azure_storage._sync.http import HttpConnections
 from eventhub_checkpoints.stores.azure_storage.authorization import Authorization
-from eventhub_checkpoints.stores.azure_storage.messages import Refusal, Request, server_time
+from eventhub_checkpoints.stores.azure_storage.messages import (
+    Refusal,
+    Request,
+    Verdict,
+    new_etag,
+    server_time,
+)
 from eventhub_checkpoints.stores.table import protocol, rest, transactions
-from eventhub_checkpoints.stores.table.protocol import Verdict
 from eventhub_checkpoints.stores.table.rest import Entity, Key, Update
 from eventhub_checkpoints.stores.table.transactions import Failed
 
@@ -66,7 +71,7 @@ class TableRequests(AuthorizedConnections):
     def _write(self, request: Request) -> str | Refusal:
         answer = self.send(request)
         if not isinstance(answer, Refusal):
-            return protocol.new_etag(answer.headers.get("ETag"))
+            return new_etag(answer.headers.get("ETag"))
         return self._granted(answer) if protocol.verdict(answer) is Verdict.FAILED else answer
 
     def update_all(self, updates: Sequence[Update]) -> list[str] | Failed:

@@ -16,10 +16,8 @@ from eventhub_checkpoints.stores._sync.hooks import Answer
 from eventhub_checkpoints.stores.azure_storage import account
 from eventhub_checkpoints.stores.azure_storage._sync.http import HttpConnections, check_credential
 from eventhub_checkpoints.stores.azure_storage._sync.store import StorageAccountStore
-from eventhub_checkpoints.stores.azure_storage.name_case import (
-    NameCase,
-    checked_name_case,
-)
+from eventhub_checkpoints.stores.azure_storage.messages import Verdict
+from eventhub_checkpoints.stores.azure_storage.name_case import NameCase, checked_name_case
 from eventhub_checkpoints.stores.hook_results import (
     FORCE,
     Conflict,
@@ -35,7 +33,7 @@ from eventhub_checkpoints.stores.record_format import is_row
 from eventhub_checkpoints.stores.table import options, protocol, rest, transactions
 from eventhub_checkpoints.stores.table._sync.history import TableHistory
 from eventhub_checkpoints.stores.table._sync.requests import TableRequests
-from eventhub_checkpoints.stores.table.protocol import SERVICE, Kind, Row, Verdict
+from eventhub_checkpoints.stores.table.protocol import SERVICE, Kind, Row
 from eventhub_checkpoints.stores.table.rest import Entity, Key, Update
 
 __all__ = ["TableCheckpointStore"]
@@ -94,7 +92,7 @@ class TableCheckpointStore(KeepsHistory, StorageAccountStore):
         self.creates = create_table
         check_credential(credential)
         endpoint = options.endpoint_of(table_account_url, credential)
-        table = rest.Table(endpoint.url, options.checked_table(table_name), api_version)
+        table = rest.Table(endpoint.url, SERVICE.checked_name(table_name), api_version)
         connection = options.connection_options(arguments, table.url)
         connect = partial(HttpConnections, connection, self.settings.max_concurrency)
         self._requests = TableRequests(table, endpoint.authorization, connect)
