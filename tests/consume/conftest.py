@@ -159,7 +159,6 @@ class Official:
             store = HandoverStore(store, expires_after=expires)
         self._client = EventHubConsumerClient.from_connection_string(
             text,
-            variant,
             "$Default",
             checkpoint_store=store,
             load_balancing_interval=interval,

@@ -7,9 +7,10 @@ any other.
 Source: run against the newest official stores; `docs/wire-format.md` has the tables.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from eventhub_checkpoints.errors import InvalidRecordError
 from eventhub_checkpoints.records import (
     LEAST_INT64,
     MOST_INT64,
@@ -31,6 +32,14 @@ def is_row(partition_id: str, fields: Fields) -> bool:
     A list also contains deeper levels, and the folders of a hierarchical namespace.
     """
     return bool(partition_id) and "/" not in partition_id and "hdi_isfolder" not in fields
+
+
+def stored_scope(names: Sequence[str]) -> Scope | None:
+    """Return the scope of the names in a key; None if they are not those of a scope."""
+    try:
+        return Scope.checked(*names)
+    except (InvalidRecordError, TypeError):
+        return None
 
 
 def owner_of(fields: Fields) -> str:

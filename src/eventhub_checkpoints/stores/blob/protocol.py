@@ -26,6 +26,7 @@ from eventhub_checkpoints.stores.record_format import (
     decimal_int64,
     is_row,
     owner_of,
+    stored_scope,
 )
 
 Row = TypeVar("Row", Ownership, Checkpoint)
@@ -103,10 +104,7 @@ class BlobNames(NamedTuple):
 
     def scope_of(self, beginning: str) -> Scope | None:
         """Return the scope of a name's beginning; None if it is not `a/b/c/` after the prefix."""
-        try:
-            return Scope.checked(*beginning.removeprefix(self.prefix).removesuffix("/").split("/"))
-        except (InvalidRecordError, TypeError):
-            return None
+        return stored_scope(beginning.removeprefix(self.prefix).removesuffix("/").split("/"))
 
 
 # A store uses few names, and each many times.

@@ -20,7 +20,7 @@ from eventhub_checkpoints.stores.azure_storage.name_case import NameCase, spelle
 from eventhub_checkpoints.stores.backends import TABLE
 from eventhub_checkpoints.stores.claim_batches import in_batches
 from eventhub_checkpoints.stores.hook_results import Listing
-from eventhub_checkpoints.stores.record_format import checkpoint_of, is_row, owner_of
+from eventhub_checkpoints.stores.record_format import checkpoint_of, is_row, owner_of, stored_scope
 from eventhub_checkpoints.stores.table.rest import Entity, Key
 
 Row = TypeVar("Row", Ownership, Checkpoint)
@@ -113,12 +113,7 @@ def check_size(field: str, name: str, key: str) -> None:
 def scope_of(key: str) -> Scope | None:
     """Return the scope of a partition key; None if it is that of other entities."""
     *names, kind = key.split(" ")
-    if kind not in KINDS:
-        return None
-    try:
-        return Scope.checked(*names)
-    except (InvalidRecordError, TypeError):
-        return None
+    return stored_scope(names) if kind in KINDS else None
 
 
 def ownership_fields(owner_id: str) -> dict[str, str]:
