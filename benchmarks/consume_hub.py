@@ -62,7 +62,8 @@ def main() -> None:
             hub.publish_messages(FULL, partition_id, islice(cycle(stored), asked.events))
         if asked.rate:
             threading.Thread(target=publish_each, args=(hub, 1 / asked.rate), daemon=True).start()
-        print(json.dumps({name: hub.connection_string(name) for name in (FULL, TICKING)}))
+        addresses = {name: hub.connection_string(name) for name in (FULL, TICKING)}
+        print(json.dumps(addresses), flush=True)
         signal.pause()
 
 
