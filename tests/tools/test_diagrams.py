@@ -1,27 +1,30 @@
 """The pictures of the pages are what `python -m diagrams` draws."""
 
 import re
+import struct
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
-from diagrams.__main__ import FOLDER, PICTURES, files
+from diagrams import card
+from diagrams.__main__ import CARD, DOCS, PICTURES, files
 from diagrams.drawing import DARK, LIGHT, Palette
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]
 DRAWN = files()
+OF_PAGES = [name for name in DRAWN if name.startswith("images/")]
 NARROWEST = 0.48
 """Width of a character, as a share of its size, in a narrow font."""
 
 
 @pytest.mark.parametrize("name", DRAWN)
 def test_the_committed_file_is_the_one_that_is_drawn(name: str) -> None:
-    assert (FOLDER / name).read_text() == DRAWN[name], "run PYTHONPATH=tools python -m diagrams"
+    assert (DOCS / name).read_text() == DRAWN[name], "run PYTHONPATH=tools python -m diagrams"
 
 
-@pytest.mark.parametrize("name", DRAWN)
+@pytest.mark.parametrize("name", OF_PAGES)
 def test_a_picture_says_what_it_shows_and_loads_nothing(name: str) -> None:
     root = ElementTree.fromstring(DRAWN[name])
     title = root.find("{http://www.w3.org/2000/svg}title")
@@ -30,7 +33,7 @@ def test_a_picture_says_what_it_shows_and_loads_nothing(name: str) -> None:
     assert not re.search(r"href|url\(|@import", DRAWN[name])
 
 
-@pytest.mark.parametrize("name", DRAWN)
+@pytest.mark.parametrize("name", OF_PAGES)
 def test_no_words_begin_or_end_outside_of_the_picture(name: str) -> None:
     root = ElementTree.fromstring(DRAWN[name])
     width = float(root.get("width", 0))
@@ -41,6 +44,13 @@ def test_no_words_begin_or_end_outside_of_the_picture(name: str) -> None:
         start -= length * {"middle": 0.5, "end": 1}.get(text.get("text-anchor", ""), 0)
         assert start >= 0, text.text
         assert start + length <= width, text.text
+
+
+def test_the_card_was_made_from_what_is_drawn_now() -> None:
+    png = (DOCS / CARD).read_bytes()
+    again = "run PYTHONPATH=tools python -m diagrams --card"
+    assert b"tEXtSource\0" + card.mark(card.draw(DARK)) in png, again
+    assert struct.unpack(">II", png[16:24]) == (card.WIDTH, card.HEIGHT)
 
 
 def luminance(color: str) -> float:

@@ -1,13 +1,18 @@
-"""Write all pictures of the pages."""
+"""Write all pictures of the pages.
 
+`python -m diagrams` needs nothing; `python -m diagrams --card` also makes the card, with Chromium.
+"""
+
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from diagrams import handover, layers, spark, takeover, watermark
+from diagrams import card, handover, layers, logo, spark, takeover, watermark
 from diagrams.drawing import DARK, LIGHT, Palette
 
-FOLDER = Path(__file__).resolve().parents[2] / "docs" / "images"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+CARD = "assets/card.png"
 PICTURES: dict[str, Callable[[Palette], str]] = {
     takeover.NAME: takeover.draw,
     handover.NAME: handover.draw,
@@ -18,15 +23,23 @@ PICTURES: dict[str, Callable[[Palette], str]] = {
 
 
 def files() -> dict[str, str]:
-    """Return the text of each file, by its name."""
+    """Return the text of each file, by its name in `docs`."""
     return {
-        f"{name}-{palette.name}.svg": draw(palette)
-        for name, draw in PICTURES.items()
-        for palette in (LIGHT, DARK)
+        **{
+            f"images/{name}-{palette.name}.svg": draw(palette)
+            for name, draw in PICTURES.items()
+            for palette in (LIGHT, DARK)
+        },
+        "assets/logo.svg": logo.logo(),
+        "assets/favicon.svg": logo.favicon(),
     }
 
 
 if __name__ == "__main__":
-    folder = Path(sys.argv[1]) if sys.argv[1:] else FOLDER
     for name, text in files().items():
-        (folder / name).write_text(text)
+        (DOCS / name).write_text(text)
+    if "--card" in sys.argv:
+        browser = shutil.which("chromium") or shutil.which("chromium-browser")
+        if browser is None:
+            sys.exit("Chromium is not installed: apt-get install chromium")
+        (DOCS / CARD).write_bytes(card.picture(card.draw(DARK), browser))
