@@ -136,7 +136,7 @@ def _of_class(path: str, kind: ast.ClassDef, names: Names) -> Iterator[Message]:
 @cache
 def messages() -> Sequence[Message]:
     """Return the templates of all errors of this package, and of what is logged as a warning."""
-    found = []
+    found: list[Message] = []
     for path, tree in modules().items():
         names = {**constants(), **assigned(tree)}
         for node in ast.walk(tree):
