@@ -38,7 +38,7 @@ pytestmark = [
 ]
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*.md")])
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md")])
 BLOCKS = [block for page in PAGES for block in blocks(page)]
 
 TESTED_ELSEWHERE = {
@@ -94,6 +94,7 @@ def environment(blob_container, tmp_path) -> Iterator[dict[str, str]]:
             "EHCP_STORE": blob_container.url,
             "EHCP_HUB": hub.connection_string("orders"),
             "EHCP_STATE_DIR": str(tmp_path / "state"),
+            "HEALTH_PORT": "0",
             "BLOB_CONTAINER_SAS_URL": f"{blob_container.url}?{sas}",
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
             "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),

@@ -21,7 +21,7 @@ from eventhub_checkpoints import aio, errors
 from eventhub_checkpoints.stores.backends import BACKENDS
 
 PACKAGE = Path(eventhub_checkpoints.__file__).parent
-API_PAGE = Path(__file__).resolve().parent.parent / "docs" / "api.md"
+API_PAGE = Path(__file__).resolve().parent.parent / "docs/reference/api.md"
 EXTRAS = {
     "operations.migrate": "blob",
     "blob": "blob",
