@@ -101,9 +101,8 @@ def test_the_base_class_has_one_private_name_and_the_public_ones_of_the_tutorial
 
 
 def test_the_api_page_lists_every_hook() -> None:
-    _, _, entry = (
-        (PAGE.parents[1] / "reference/api.md").read_text().partition(".base.BaseCheckpointStore\n")
-    )
+    page = (PAGE.parents[1] / "reference/api/base.md").read_text()
+    _, _, entry = page.partition(".base.BaseCheckpointStore\n")
     listed = re.findall(r"        - (\w+)", entry.partition("\n:::")[0])
     assert set(HOOKS) <= {*listed}
 
