@@ -42,7 +42,7 @@ from eventhub_checkpoints.base import (
 
 
 class JsonCheckpointStore(BaseCheckpointStore):
-    """Keeps every record as a JSON file, for consumers that share a POSIX file system."""
+    """Keeps records as JSON files, for consumers that share a POSIX file system."""
 
     def __init__(self, directory: str | Path, **settings: Unpack[StoreSettings]) -> None:
         super().__init__(**settings)

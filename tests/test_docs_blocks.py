@@ -337,6 +337,21 @@ def test_every_block_names_its_language() -> None:
     assert not odd, f"use one of {sorted(known)}: {odd}"
 
 
+WIDTH = 88
+"""Columns of a block of the site; what is wider is scrolled."""
+
+
+def test_code_and_commands_fit_their_column() -> None:
+    wide = [
+        f"{block.place}: {line}"
+        for block in BLOCKS
+        if block.page.parent != ROOT
+        for line in block.text.splitlines()
+        if len(line) > WIDTH and (block.language not in PLAIN | {"console"} or line[:2] == "$ ")
+    ]
+    assert not wide, "\n".join(wide)
+
+
 def test_all_data_parses() -> None:
     wrong = []
     for block in BLOCKS:

@@ -11,7 +11,7 @@ class NoTags(set[bytes]):
     """Set of delivery tags that stays empty."""
 
     def add(self, tag: bytes) -> None:
-        """Forget the tag: the client looks it up to settle an event, which it never does."""
+        """Forget the tag: settling an event would need it, and never happens."""
 
 
 def forget_delivery_tags() -> None:
