@@ -47,14 +47,21 @@ class ConfigurationError(CheckpointStoreError, ValueError):
 
 
 class MissingDriverError(ConfigurationError, ImportError):
-    """Backend whose driver is not installed."""
+    """Backend whose driver is not installed.
+
+    Attributes:
+        extra: the extra that installs it; None if no extra does.
+    """
+
+    def __init__(self, message: str, extra: str | None = None) -> None:
+        super().__init__(message)
+        self.extra = extra
 
     @classmethod
-    def of_extra(cls, what: str, extra: str) -> "MissingDriverError":
-        """Return the error that names the extra to install."""
-        return cls(
-            f"{what} needs its driver: python -m pip install 'eventhub-checkpoints[{extra}]'"
-        )
+    def of_extra(cls, what: str, extra: str, *packages: str) -> "MissingDriverError":
+        """Return the error that names the extra to install, and packages that are in no extra."""
+        wanted = " ".join((f"'eventhub-checkpoints[{extra}]'", *packages))
+        return cls(f"{what} needs its driver: python -m pip install {wanted}", extra)
 
 
 class InvalidRecordError(CheckpointStoreError, ValueError):
