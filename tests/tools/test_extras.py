@@ -8,9 +8,11 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import extras
+from eventhub_checkpoints.cli.demo.command import SPARK_DOWNLOAD_MB
 from extras import NAME, PAGE, Measured, Package, Project, megabytes, of_extras, written
 
 PROJECT, MEASURED = Project.read(), Measured.read()
+BASE = MEASURED.needed(PROJECT.own)
 AGAIN = "run `python tools/extras.py`, or `tox -e extras` if a dependency is new"
 
 
@@ -43,6 +45,11 @@ def test_every_direct_dependency_is_maintained() -> None:
     for requirement in (*PROJECT.own, *PROJECT.requirements("all")):
         package = MEASURED.packages[canonicalize_name(Requirement(requirement).name)]
         assert date.fromisoformat(package.released) > oldest, requirement
+
+
+def test_the_demo_says_what_its_largest_requirement_weighs() -> None:
+    download = MEASURED.download(MEASURED.needed(PROJECT.requirements("spark")) - BASE)
+    assert round(download / 1e7) == SPARK_DOWNLOAD_MB / 10
 
 
 def test_extras_and_what_they_need_are_added_up_once() -> None:
