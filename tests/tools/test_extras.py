@@ -1,5 +1,6 @@
 """The tables of `docs/extras.md`: every extra and every dependency, as they were measured."""
 
+import re
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from extras import NAME, PAGE, Measured, Package, Project, megabytes, of_extras,
 
 PROJECT, MEASURED = Project.read(), Measured.read()
 BASE = MEASURED.needed(PROJECT.own)
+README = PAGE.parent.parent / "README.md"
 AGAIN = "run `python tools/extras.py`, or `tox -e extras` if a dependency is new"
 
 
@@ -50,6 +52,19 @@ def test_every_direct_dependency_is_maintained() -> None:
 def test_the_demo_says_what_its_largest_requirement_weighs() -> None:
     download = MEASURED.download(MEASURED.needed(PROJECT.requirements("spark")) - BASE)
     assert round(download / 1e7) == SPARK_DOWNLOAD_MB / 10
+
+
+def test_readme_says_what_spark_and_the_demo_weigh() -> None:
+    readme = README.read_text()
+    added = {extra: MEASURED.needed(PROJECT.requirements(extra)) - BASE for extra in PROJECT.extras}
+    assert f"`spark` adds {MEASURED.size(added['spark']) / 1e9:.1f} GB" in readme
+    (extras_of_demo,) = re.findall(r"\[([\w,]+)\]'\n\$ ehcp demo", readme)
+    of_demo = {NAME, *BASE}.union(*(added[extra] for extra in extras_of_demo.split(",")))
+    (download,) = re.findall(r"download of about (\d+) MB", readme)
+    assert round(MEASURED.download(of_demo) / 1e7) == int(download) / 10
+    light = [extra for extra, names in added.items() if MEASURED.size(names) < 50e6]
+    assert len(light) > len(added) / 2
+    assert "Most of them add less than 50 MB." in readme
 
 
 def test_extras_and_what_they_need_are_added_up_once() -> None:
