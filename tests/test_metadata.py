@@ -1,9 +1,14 @@
-"""What PyPI shows: summary, links, and README, whose links have to work there."""
+"""What PyPI shows, and that the oldest and the newest of every client are tested."""
 
+import configparser
 import re
 import tomllib
 from pathlib import Path
 from typing import Any
+
+import yaml
+from packaging.requirements import Requirement
+from packaging.version import Version
 
 import eventhub_checkpoints
 from eventhub_checkpoints.stores.backends import BACKENDS
@@ -59,3 +64,41 @@ def test_the_readme_has_at_most_three_screens() -> None:
     seen = re.sub(r"<details>.*?</details>", "folded", README, flags=re.DOTALL)
     lines = [line for line in seen.splitlines() if not line.startswith("<!--")]
     assert len(lines) <= 3 * SCREEN
+
+
+TOX = configparser.ConfigParser(interpolation=None)
+TOX.read(ROOT / "tox.ini")
+OLDEST_AND_NEWEST = TOX["testenv:{min,newest}"]
+
+
+def test_the_oldest_clients_that_are_tested_are_the_oldest_that_pip_accepts() -> None:
+    extras = PROJECT["optional-dependencies"]
+    services = [service for backend in BACKENDS for service in backend.services if service.extra]
+    needed = {*PROJECT["dependencies"]}.union(*(extras[service.extra] for service in services))
+    bounds = {parsed.name: parsed.specifier for parsed in map(Requirement, needed)}
+    of_the_web = {"aiohttp", "certifi", "urllib3"}  # no client of a storage
+    tested = [
+        Requirement(line.removeprefix("min: "))
+        for line in OLDEST_AND_NEWEST["deps"].strip().splitlines()
+    ]
+    assert {one.name for one in tested} == bounds.keys() - of_the_web - {"eventhub-checkpoints"}
+    for one in tested:
+        (pin,), (bound,) = one.specifier, bounds[one.name]
+        assert (pin.operator, bound.operator) == ("==", ">=")
+        assert Version(pin.version) == Version(bound.version), one.name
+
+
+def test_the_workflow_runs_every_environment_that_others_have() -> None:
+    workflow = yaml.safe_load((ROOT / ".github/workflows/test.yml").read_text())
+    matrix = workflow["jobs"]["tests"]["strategy"]["matrix"]["include"]
+    run = {environment for row in matrix for environment in row["env"].split(",")}
+    assert {"py", "min", "newest", "long", "kafka", "jvm", "spark40", "clusters"} <= run
+    known = {
+        name
+        for section in TOX.sections()
+        for name in re.split(r"[{},]", section.removeprefix("testenv:"))
+    }
+    assert run - known == {"py"}
+    oldest, *_, newest = sorted({row["python"] for row in matrix})
+    where = {environment: row["python"] for row in matrix for environment in row["env"].split(",")}
+    assert (where["min"], where["newest"]) == (oldest, newest)
