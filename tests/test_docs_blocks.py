@@ -38,7 +38,7 @@ pytestmark = [
 ]
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*.md")])
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md")])
 BLOCKS = [block for page in PAGES for block in blocks(page)]
 
 TESTED_ELSEWHERE = {
@@ -94,6 +94,7 @@ def environment(blob_container, tmp_path) -> Iterator[dict[str, str]]:
             "EHCP_STORE": blob_container.url,
             "EHCP_HUB": hub.connection_string("orders"),
             "EHCP_STATE_DIR": str(tmp_path / "state"),
+            "HEALTH_PORT": "0",
             "BLOB_CONTAINER_SAS_URL": f"{blob_container.url}?{sas}",
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
             "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
@@ -173,13 +174,16 @@ def until_ctrl_c(
     return running.printed
 
 
-OF_QUICK_START = [
-    block for block in blocks(ROOT / "README.md") if "checkpoint_store=store" in block.text
-]
+OF_QUICK_START, OF_TUTORIAL = (
+    [block for block in blocks(ROOT / page) if "checkpoint_store=store" in block.text]
+    for page in ("README.md", "docs/tutorials/first-consumer.md")
+)
 
 
 def test_the_quick_start_has_a_program_for_each_client() -> None:
     assert [block.tab for block in OF_QUICK_START] == ["", "The same without asyncio"]
+    assert [block.tab for block in OF_TUTORIAL] == ["asyncio", "sync"]
+    assert [block.text for block in OF_TUTORIAL] == [block.text for block in OF_QUICK_START]
 
 
 @pytest.mark.parametrize("program", OF_QUICK_START, ids=["aio", "sync"])

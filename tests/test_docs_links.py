@@ -6,7 +6,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "eventhub_checkpoints"
-PAGES = sorted([*ROOT.glob("*.md"), ROOT / "benchmarks/README.md", *ROOT.glob("docs/*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("benchmarks/*.md"), *ROOT.glob("docs/**/*.md")])
 FENCED = re.compile(r"^ *```.*?^ *```$", re.DOTALL | re.MULTILINE)
 
 
@@ -43,6 +43,8 @@ def test_a_dead_link_would_be_found(tmp_path: Path, monkeypatch) -> None:
 
 
 def test_files_on_the_architecture_page_exist() -> None:
-    files = re.findall(r"`([\w/]+/\w+\.py)`", (ROOT / "docs/architecture.md").read_text())
+    files = re.findall(
+        r"`([\w/]+/\w+\.py)`", (ROOT / "docs/explanation/architecture.md").read_text()
+    )
     assert len(files) > 4
     assert [file for file in files if not (PACKAGE / file).exists()] == []

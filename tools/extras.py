@@ -1,4 +1,4 @@
-"""Measure what each extra installs, and write the tables of `docs/extras.md`.
+"""Measure what each extra installs, and write the tables of `docs/reference/extras.md`.
 
 `python tools/extras.py` writes the tables from `pyproject.toml` and `tools/extras.json`: that is
 enough if an extra loses a dependency. `tox -e extras` first measures the packages that it has
@@ -30,7 +30,7 @@ from packaging.utils import canonicalize_name, parse_wheel_filename
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT / "tools/extras.json"
-PAGE = ROOT / "docs/extras.md"
+PAGE = ROOT / "docs/reference/extras.md"
 NAME = "eventhub-checkpoints"
 OF_DEVELOPERS = {"test"}
 EVERY = "all"
@@ -356,7 +356,7 @@ def downloaded(wheels: Sequence[dict[str, Any]], source: dict[str, Any] | None) 
 
 def main(arguments: list[str] | None = None) -> None:
     """Write the tables, after a measurement if one is wanted."""
-    parser = argparse.ArgumentParser(description="Write the tables of docs/extras.md.")
+    parser = argparse.ArgumentParser(description="Write the tables of docs/reference/extras.md.")
     parser.add_argument("--measure", action="store_true", help="measure what is installed, first")
     project = Project.read()
     is_measured = parser.parse_args(arguments).measure

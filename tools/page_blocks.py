@@ -1,8 +1,8 @@
 """Code blocks of a Markdown page; runs the Python blocks as a reader would.
 
-`python tools/page_blocks.py docs/spark.md` runs the Python blocks of a page, in order, in one
-namespace. Several pages share a process, and each has a namespace of its own. An HTML comment on
-the line above a block marks special cases:
+`python tools/page_blocks.py docs/tutorials/first-spark-job.md` runs the Python blocks of a page, in
+order, in one namespace. Several pages share a process, and each has a namespace of its own. An HTML
+comment on the line above a block marks special cases:
 
     <!-- not run: the reason -->      it cannot run here
     <!-- runs until Ctrl-C -->        it does not end by itself; it is sent Ctrl-C after it has

@@ -1,4 +1,4 @@
-"""The tables of `docs/extras.md`: every extra and every dependency, as they were measured."""
+"""The tables of `docs/reference/extras.md`: all extras and dependencies, as they were measured."""
 
 import re
 from datetime import date, timedelta
@@ -14,7 +14,7 @@ from extras import NAME, PAGE, Measured, Package, Project, megabytes, of_extras,
 
 PROJECT, MEASURED = Project.read(), Measured.read()
 BASE = MEASURED.needed(PROJECT.own)
-README = PAGE.parent.parent / "README.md"
+README = PAGE.parents[2] / "README.md"
 AGAIN = "run `python tools/extras.py`, or `tox -e extras` if a dependency is new"
 
 

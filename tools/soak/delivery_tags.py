@@ -1,6 +1,6 @@
 """Keeps azure-eventhub from remembering the delivery tag of every event that it receives.
 
-`docs/memory.md` explains why, and shows this code to users.
+`docs/explanation/performance.md` explains why, and shows this code to users.
 """
 
 from azure.eventhub._pyamqp.aio._receiver_async import ReceiverLink as AioReceiverLink
