@@ -141,7 +141,7 @@ DRIVERS = [
     *("azure.storage", "aiohttp", "sqlalchemy", "redis", "cassandra"),
     *("azure.identity", "pyspark", "pyarrow", "confluent_kafka", "typer", "rich"),
     *("prometheus_client", "grpc", "google.protobuf"),
-    *("jinja2", "starlette", "uvicorn", "django_htmx"),
+    *("jinja2", "starlette", "uvicorn"),
     "opentelemetry",
 ]
 

@@ -47,6 +47,12 @@ def test_the_links_beside_the_readme_are_complete() -> None:
     assert (ROOT / urls["Changelog"].rpartition("/")[2]).exists()
 
 
+def test_the_site_has_the_same_addresses() -> None:
+    named = re.findall(r"^(\w+_url): (\S+)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE)
+    urls = {"site_url": PROJECT["urls"]["Documentation"], "repo_url": PROJECT["urls"]["Source"]}
+    assert dict(named).items() <= urls.items()
+
+
 def test_every_link_of_the_readme_works_on_pypi() -> None:
     """Those to files of the repository name the tag of this version."""
     links, on_pypi = LINK.findall(README), LINK.findall(of_pypi())
