@@ -41,6 +41,16 @@ def test_a_measured_package_was_released_and_has_a_size_and_a_licence() -> None:
         assert package.released or name == NAME, name
 
 
+def test_the_page_names_each_licence_that_asks_for_more_than_a_notice() -> None:
+    asking = {
+        name.partition("-")[0]
+        for name, package in MEASURED.packages.items()
+        if re.search("GPL|MPL|Mozilla|EPL|CDDL", package.licence)
+    }
+    *_, last = PAGE.read_text().strip().split("\n\n")
+    assert set(re.findall(r"(\w+) \(", last)) == asking
+
+
 def test_every_direct_dependency_is_maintained() -> None:
     """Its last release was at most two years old when it was measured."""
     oldest = date.fromisoformat(MEASURED.day) - timedelta(days=730)
