@@ -60,9 +60,9 @@ class MissingDriverError(ConfigurationError, ImportError):
     @classmethod
     def of_extra(cls, what: str, extra: str, *packages: str) -> "MissingDriverError":
         """Return the error that names the extra to install, and packages that are in no extra."""
-        others = "".join(f" {package}" for package in packages)
+        more = "".join(f" {package}" for package in packages)
         return cls(
-            f"{what} needs its driver: python -m pip install 'eventhub-checkpoints[{extra}]'{others}",
+            f"{what} needs its driver: python -m pip install 'eventhub-checkpoints[{extra}]'{more}",
             extra,
         )
 
