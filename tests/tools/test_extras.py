@@ -64,10 +64,13 @@ def test_the_demo_says_what_its_largest_requirement_weighs() -> None:
     assert round(download / 1e7) == SPARK_DOWNLOAD_MB / 10
 
 
-def test_readme_says_what_spark_and_the_demo_weigh() -> None:
+def test_pages_say_what_spark_and_the_demo_weigh() -> None:
     readme = README.read_text()
     added = {extra: MEASURED.needed(PROJECT.requirements(extra)) - BASE for extra in PROJECT.extras}
-    assert f"`spark` adds {MEASURED.size(added['spark']) / 1e9:.1f} GB" in readme
+    gigabytes = f"{MEASURED.size(added['spark']) / 1e9:.1f} GB"
+    assert f"`spark` adds {gigabytes}" in readme
+    for page in ("tutorials/first-spark-job.md", "how-to/spark-clusters.md"):
+        assert f"adds {gigabytes}" in (PAGE.parents[1] / page).read_text()
     (extras_of_demo,) = re.findall(r"\[([\w,]+)\]'\n\$ ehcp demo", readme)
     of_demo = {NAME, *BASE}.union(*(added[extra] for extra in extras_of_demo.split(",")))
     (download,) = re.findall(r"download of about (\d+) MB", readme)
