@@ -121,6 +121,7 @@ class Columns:
         offsets: opaque; None where the transport has none.
         enqueued: milliseconds since the epoch; None where there is no time.
         publishers, partition_keys: None where an event has none.
+        size: total size of all bodies, in bytes.
     """
 
     bodies: list[bytes] = column("body", "binary", attrgetter("bodies"))
@@ -132,6 +133,12 @@ class Columns:
     properties: TextMaps = column("properties", "map<string,string>", attrgetter("properties"))
     systems: TextMaps = column("systemProperties", "map<string,string>", attrgetter("systems"))
 
+    # Counted once: to read the length of a body is to fetch it into the cache again.
+    size: int = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.size = sum(map(len, self.bodies))
+
     @classmethod
     def of(cls, events: Events, fields: Collection[str] | None = None) -> Self:
         """Return the events as columns; None: all of them, else others than these stay empty."""
@@ -141,11 +148,6 @@ class Columns:
     def __len__(self) -> int:
         return len(self.numbers)
 
-    @property
-    def size(self) -> int:
-        """Total size of all bodies, in bytes."""
-        return sum(map(len, self.bodies))
-
     def part(self, begin: int, end: int) -> "Columns":
         """Return the rows from `begin` up to, not including, `end`."""
         return Columns(**{name: getattr(self, name)[begin:end] for name in COLUMNS})
@@ -154,6 +156,7 @@ class Columns:
         """Append the rows of other columns."""
         for name in COLUMNS:
             getattr(self, name).extend(getattr(more, name))
+        self.size += more.size
 
     @classmethod
     def joined(cls, parts: Iterable["Columns"]) -> Self:
@@ -165,7 +168,9 @@ class Columns:
 
 
 COLUMNS: Mapping[str, Column] = {
-    declared.name: declared.metadata["column"] for declared in fields(Columns)
+    declared.name: declared.metadata["column"]
+    for declared in fields(Columns)
+    if "column" in declared.metadata
 }
 """Declarations by field of `Columns`."""
 
