@@ -9,7 +9,7 @@ client and Kafka each offer their events as `Events`, so a declaration covers al
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from operator import attrgetter
+from operator import attrgetter, methodcaller
 from typing import Any, Literal, NamedTuple, Protocol, Self
 
 SEQUENCE_NUMBER = b"x-opt-sequence-number"
@@ -90,27 +90,27 @@ class Events(Protocol):
 
 
 class Column(NamedTuple):
-    """Declaration of a column: its name in Arrow and Spark, its type, and how to read it."""
+    """Declaration of a column: its name in Arrow and Spark, its type, and how to read it.
+
+    Attributes:
+        annotation: message annotation that it holds; None: it holds something else.
+    """
 
     name: str
     type: Type
     read: Callable[[Events], Any]
+    annotation: bytes | None
 
 
-def column(name: str, kind: Type, read: Callable[[Events], Any]) -> Any:
-    """Declare a column as a field of `Columns`."""
+def column(name: str, kind: Type, source: bytes | Callable[[Events], Any]) -> Any:
+    """Declare a column as a field of `Columns`, read from a message annotation or by a function."""
     empty = TextMaps if kind == "map<string,string>" else list
-    return field(default_factory=empty, metadata={"column": Column(name, kind, read)})
-
-
-def texts(annotation: bytes) -> Callable[[Events], Any]:
-    """Read a message annotation as a string."""
-    return lambda events: events.texts(annotation)
-
-
-def integers(annotation: bytes) -> Callable[[Events], Any]:
-    """Read a message annotation that is a number."""
-    return lambda events: events.integers(annotation)
+    if isinstance(source, bytes):
+        values = "texts" if kind == "string" else "integers"
+        declared = Column(name, kind, methodcaller(values, source), source)
+    else:
+        declared = Column(name, kind, source, None)
+    return field(default_factory=empty, metadata={"column": declared})
 
 
 @dataclass(slots=True, kw_only=True)
@@ -125,11 +125,11 @@ class Columns:
     """
 
     bodies: list[bytes] = column("body", "binary", attrgetter("bodies"))
-    offsets: list[Text | None] = column("offset", "string", texts(OFFSET))
-    numbers: list[int] = column("sequenceNumber", "bigint", integers(SEQUENCE_NUMBER))
-    enqueued: list[int | None] = column("enqueuedTime", "timestamp", integers(ENQUEUED_TIME))
-    publishers: list[Text | None] = column("publisher", "string", texts(PUBLISHER))
-    partition_keys: list[Text | None] = column("partitionKey", "string", texts(PARTITION_KEY))
+    offsets: list[Text | None] = column("offset", "string", OFFSET)
+    numbers: list[int] = column("sequenceNumber", "bigint", SEQUENCE_NUMBER)
+    enqueued: list[int | None] = column("enqueuedTime", "timestamp", ENQUEUED_TIME)
+    publishers: list[Text | None] = column("publisher", "string", PUBLISHER)
+    partition_keys: list[Text | None] = column("partitionKey", "string", PARTITION_KEY)
     properties: TextMaps = column("properties", "map<string,string>", attrgetter("properties"))
     systems: TextMaps = column("systemProperties", "map<string,string>", attrgetter("systems"))
 
