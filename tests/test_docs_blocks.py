@@ -38,7 +38,7 @@ pytestmark = [
 ]
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*.md")])
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md")])
 BLOCKS = [block for page in PAGES for block in blocks(page)]
 
 TESTED_ELSEWHERE = {
@@ -94,6 +94,7 @@ def environment(blob_container, tmp_path) -> Iterator[dict[str, str]]:
             "EHCP_STORE": blob_container.url,
             "EHCP_HUB": hub.connection_string("orders"),
             "EHCP_STATE_DIR": str(tmp_path / "state"),
+            "HEALTH_PORT": "0",
             "BLOB_CONTAINER_SAS_URL": f"{blob_container.url}?{sas}",
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
             "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
@@ -334,6 +335,21 @@ def test_every_block_names_its_language() -> None:
     known = RUN | PLAIN | set(PARSERS)
     odd = [f"{b.place}: {b.language!r}" for b in BLOCKS if b.language not in known]
     assert not odd, f"use one of {sorted(known)}: {odd}"
+
+
+WIDTH = 88
+"""Columns of a block of the site; what is wider is scrolled."""
+
+
+def test_code_and_commands_fit_their_column() -> None:
+    wide = [
+        f"{block.place}: {line}"
+        for block in BLOCKS
+        if block.page.parent != ROOT
+        for line in block.text.splitlines()
+        if len(line) > WIDTH and (block.language not in PLAIN | {"console"} or line[:2] == "$ ")
+    ]
+    assert not wide, "\n".join(wide)
 
 
 def test_all_data_parses() -> None:

@@ -26,7 +26,7 @@ FLAGS = [name for name in HOOKS if isinstance(vars(Hooks)[name], bool)]
 BASES = [base.BaseCheckpointStore, aio_base.BaseCheckpointStore]
 ABILITIES = ["ListsScopes", "Deletes", "KeepsHistory", "WritesInTransaction"]
 """Those that have hooks."""
-PAGE = Path(__file__).parents[3] / "docs" / "custom-store.md"
+PAGE = Path(__file__).parents[3] / "docs/how-to/custom-store.md"
 SECTION = PAGE.read_text().partition("## Names")[2].partition("\n## ")[0]
 ROWS = [line.split("|")[1] for line in SECTION.splitlines() if line.startswith("| `")]
 OWN = [name for row in ROWS for name in re.findall(r"`(\w+)`", row)]
@@ -102,7 +102,8 @@ def test_the_base_class_has_one_private_name_and_the_public_ones_of_the_tutorial
 
 
 def test_the_api_page_lists_every_hook() -> None:
-    _, _, entry = (PAGE.parent / "api.md").read_text().partition(".base.BaseCheckpointStore\n")
+    page = (PAGE.parents[1] / "reference/api/base.md").read_text()
+    _, _, entry = page.partition(".base.BaseCheckpointStore\n")
     listed = re.findall(r"        - (\w+)", entry.partition("\n:::")[0])
     assert set(HOOKS) <= {*listed}
 

@@ -120,7 +120,7 @@ class SqliteFile(Storage):
         self.look = f"{sys.executable} -c \"import sqlite3; print(*{rows}, sep='\\n')\""
 
     def checkpoints(self, scope: Scope) -> dict[str, int]:
-        """Read from the file; `docs/sql.md` describes its tables.
+        """Read from the file; `docs/reference/sql.md` describes its tables.
 
         Not through this package's store, because the demo is to verify that store.
         """

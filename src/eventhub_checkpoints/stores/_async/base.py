@@ -3,8 +3,8 @@
 A backend subclasses `BaseCheckpointStore` and implements `read_ownerships`, `try_claim`,
 `read_checkpoints` and `write_checkpoint`. Everything that is easy to get wrong is done by the
 engine behind it: the SDK's dicts and conventions, parallel claims, retries and their consequences,
-checkpoints that must not go back, clocks, releases. `docs/custom-store.md` builds a backend from
-scratch.
+checkpoints that must not go back, clocks, releases. `docs/how-to/custom-store.md` builds a backend
+from scratch.
 """
 
 import inspect
