@@ -8,7 +8,7 @@ import pytest
 from operators import Site
 from pages import BASE, Visitor, hidden_fields, opened, path_of
 
-PATHS = ["/", "/static/style.css", "/htmx.js", "/groups/a/b/c", "/no/such/page"]
+PATHS = ["/", "/static/style.css", "/static/page.js", "/groups/a/b/c", "/no/such/page"]
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -128,7 +128,7 @@ def test_no_page_shows_a_secret_or_has_inline_code(
         assert " style=" not in text
         assert " on" not in "".join(part.partition(">")[0] for part in text.split("<a")[1:])
         scripts = re.findall("<script[^>]*>[^<]*", text)
-        assert scripts == [f'<script src="{s}" defer>' for s in ("/htmx.js", "/static/refresh.js")]
+        assert scripts == ['<script src="/static/page.js" defer>']
 
 
 def test_an_unknown_error_is_not_quoted(

@@ -77,19 +77,19 @@ def test_lanes_can_be_ordered_and_filtered(fresh_visitor: Visitor, fresh_site: S
     assert fresh_visitor.text(f"{path}?sort=nonsense&show=nonsense").count("/partitions/") == 4
 
 
-def test_htmx_gets_only_the_part_that_changes(visitor: Visitor, site: Site) -> None:
+def test_the_script_gets_only_the_part_that_changes(visitor: Visitor, site: Site) -> None:
     for path in ("/", path_of(site.scope), path_of(site.scope, "partitions", "0")):
         visitor.wait_known("/", "LOST")
-        part = visitor.client.get(path, headers={"HX-Request": "true"}).text
-        assert part.startswith('<div id="live" hx-get=')
+        part = visitor.client.get(path, headers={"X-Part": "live"}).text
+        assert part.startswith('<div id="live" data-get=')
         assert "<html" not in part
         assert "</div>" in part
 
 
 def test_refreshing_can_be_paused(visitor: Visitor) -> None:
-    assert "hx-trigger" in visitor.text("/")
+    assert "data-every" in visitor.text("/")
     text = visitor.text("/?live=off")
-    assert "hx-trigger" not in text
+    assert "data-every" not in text
     assert "Refresh again" in text
 
 
@@ -162,10 +162,10 @@ def test_what_takes_long_is_requested_by_the_page(
     visitor.wait_known("/", "LOST")
     path = path_of(site.scope, *rest)
     text = visitor.text(path)
-    assert f'hx-get="{path}" hx-trigger="load"' in text
+    assert f'data-get="{path}" aria-busy="true"' in text
     assert f'<a href="{path}?live=off">' in text
     assert "<article" not in text
-    part = visitor.client.get(path, headers={"HX-Request": "true"}).text
+    part = visitor.client.get(path, headers={"X-Part": "later"}).text
     assert part.startswith('<div id="later">')
     assert "<article" in part
     assert "<article" in visitor.text(f"{path}?live=off")

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 HOST = "127.0.0.1"
 PORT = 9879
-PACKAGES = ("starlette", "jinja2", "uvicorn", "django_htmx")
+PACKAGES = ("starlette", "jinja2", "uvicorn")
 """Packages of the extra `ui`."""
 
 
@@ -105,9 +105,7 @@ def polled_pages(
     """
     from eventhub_checkpoints.ui.board import SAMPLES
     from eventhub_checkpoints.ui.pages import Pages
-    from eventhub_checkpoints.ui.server import htmx
 
-    script = htmx()
     requested = polled_groups(targets, stack, missing, through)
     chosen, others = groups_to_poll(requested)
     of_target = {
@@ -129,7 +127,6 @@ def polled_pages(
         polled,
         stack.enter_context(monitor),
         interval=interval,
-        htmx=script,
         others=others,
         command=command if allow_writes else None,
         target_of=target_of,

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, quote
 
@@ -16,7 +15,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
-from starlette.responses import FileResponse, HTMLResponse, Response
+from starlette.responses import HTMLResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
@@ -67,7 +66,6 @@ class Pages:
         others: groups of the store whose hub is not known; only their names are shown.
         command: returns the command of a change; None if the pages only read.
         target_of: returns the options that name a group in the commands of remedies.
-        htmx: the script.
     """
 
     def __init__(
@@ -76,7 +74,6 @@ class Pages:
         monitor: Monitor,
         *,
         interval: float,
-        htmx: Path,
         others: Sequence[Scope] = (),
         command: Recorded | None = None,
         target_of: Callable[[PolledGroup], str] = lambda group: "",
@@ -86,7 +83,6 @@ class Pages:
         self._others = others
         self._command = command
         self._target_of = target_of
-        self._htmx = htmx
         self._readings = Readings()
         self._tokens = Tokens()
         self._templates = Environment(
@@ -133,7 +129,6 @@ class Pages:
             Route(f"{group}/partitions/{{partition}}/events", self._events),
             Route(f"{group}/findings", self._findings),
             Route(f"{group}/rewind", self._rewind),
-            Route("/htmx.js", self._script),
             Mount("/static", StaticFiles(packages=[("eventhub_checkpoints.ui", "static")])),
         ]
         if self._command is not None:
@@ -308,9 +303,6 @@ class Pages:
             form_token=self._tokens.form,
         )
 
-    def _script(self, _request: Request) -> Response:
-        return FileResponse(self._htmx, media_type="text/javascript")
-
     def _failed(self, request: Request, failure: Exception) -> Response:
         """Show an error in one sentence."""
         if isinstance(failure, HTTPException):
@@ -336,7 +328,7 @@ class Pages:
         return polled
 
     def _page(self, request: Request, name: str, *, status: int = 200, **values: Any) -> Response:
-        """Render a page, or only its changing part if htmx requests that."""
+        """Render a page, or only its changing part if the script requests that."""
         prefix = "_" if is_part(request) and status == 200 else ""
         query = f"?{request.url.query}" if request.url.query else ""
         text = self._templates.get_template(f"{prefix}{name}.html").render(
@@ -349,17 +341,17 @@ class Pages:
 
 
 def is_part(request: Request) -> bool:
-    """Return whether htmx requests the changing part of a page."""
-    return "hx-request" in request.headers
+    """Return whether the script requests the changing part of a page."""
+    return "x-part" in request.headers
 
 
 def is_live(request: Request) -> bool:
-    """Return whether a page may be changed by htmx."""
+    """Return whether a page may be changed by the script."""
     return request.query_params.get("live") != "off"
 
 
 def is_complete(request: Request) -> bool:
-    """Return whether to include what takes long; otherwise htmx requests it from the page."""
+    """Return whether to include what takes long; otherwise the script requests it."""
     return is_part(request) or not is_live(request)
 
 
