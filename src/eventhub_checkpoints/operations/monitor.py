@@ -54,6 +54,8 @@ READ_AGAIN = 60.0
 """Seconds until events are read again after a failure; lag in events does not depend on them."""
 FIND_INTERVALS = 4
 """Intervals between two searches for new groups; each lists the groups of the stores."""
+UNREAD = "it has not been read yet"
+"""Why the lag of a group is unknown before its first poll has ended."""
 STOP_SECONDS = 5.0
 """Seconds for which `Monitor.stop` waits for a poll."""
 
@@ -162,7 +164,7 @@ class Status:
 
     scope: Scope
     window: Sequence[GroupLag] = ()
-    error: str = "it has not been read yet"
+    error: str = UNREAD
     polls: int = 0
     failures: int = 0
     seconds: float = 0.0
