@@ -22,7 +22,13 @@ def anchors(page: Path) -> set[str]:
     if page.suffix != ".md":
         return OF_SCHEMES
     headings = re.findall(r"^#+ (.+)$", prose(page), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    return {anchor(heading) for heading in headings}
+
+
+def anchor(heading: str) -> str:
+    if named := re.search(r"\{#([\w-]+)\}$", heading):
+        return named[1]
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
 def dead_links(page: Path) -> Iterator[str]:
@@ -44,7 +50,10 @@ def test_links_to_files_and_headings_are_valid() -> None:
 def test_a_dead_link_would_be_found(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(f"{__name__}.ROOT", tmp_path)
     page = tmp_path / "page.md"
-    page.write_text("# One heading\n[a](#one-heading) [b](#none) [c](none.md) [d](https://a.b)\n")
+    page.write_text(
+        "# One heading\n# Two {#2}\n"
+        "[a](#one-heading) [b](#none) [c](none.md) [d](https://a.b) [e](#2)\n"
+    )
     assert [*dead_links(page)] == ["page.md: #none", "page.md: none.md"]
 
 

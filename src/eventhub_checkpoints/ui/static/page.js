@@ -46,3 +46,10 @@ const schedule = (part) => {
 };
 
 for (const part of document.querySelectorAll("[data-get]")) part.dataset.every ? schedule(part) : refresh(part);
+
+document.addEventListener("click", async ({ target }) => {
+  const button = target.closest("[data-copy]");
+  if (!button) return;
+  await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
+  button.textContent = "Copied";
+});
