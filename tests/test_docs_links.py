@@ -14,7 +14,13 @@ def prose(page: Path) -> str:
     return FENCED.sub("", page.read_text())
 
 
+OF_SCHEMES = {"only-light", "only-dark"}
+"""What the theme knows behind the name of a picture, which it shows in one colour scheme."""
+
+
 def anchors(page: Path) -> set[str]:
+    if page.suffix != ".md":
+        return OF_SCHEMES
     headings = re.findall(r"^#+ (.+)$", prose(page), re.MULTILINE)
     return {anchor(heading) for heading in headings}
 

@@ -9,7 +9,8 @@ comment on the line above a block marks special cases:
                                       printed, and must end without a traceback
 
 Blocks in content tabs of one title share a namespace, such as those of all tabs "asyncio". It also
-has the names that the blocks before them, outside of tabs, have defined.
+has the names that the blocks before them, outside of tabs, have defined. What README folds
+(`<details>`) is a tab.
 """
 
 import re
@@ -25,6 +26,8 @@ from waiting import LIMIT
 FENCE = re.compile(r"^( *)(`{3,})\s*([\w-]*)[^`]*$")
 COMMENT = re.compile(r"^ *<!--\s*(.*?)\s*-->$")
 TAB = re.compile(r'^( *)===[!+]? "(.+)"$')
+FOLDED = re.compile(r"^<details><summary>(.+)</summary>$")
+UNFOLDED = "</details>"
 NOT_RUN = "not run:"
 UNTIL_CTRL_C = "runs until Ctrl-C"
 GRACE_SECONDS = 0.5
@@ -76,9 +79,12 @@ def blocks(page: Path) -> list[Block]:
     lines = page.read_text().splitlines()
     found, at, tab, edge = [], 0, "", 0
     while at < len(lines):
+        indented = len(lines[at]) - len(lines[at].lstrip()) > edge
         if opened := TAB.match(lines[at]):
             tab, edge = opened[2], len(opened[1])
-        elif lines[at].strip() and len(lines[at]) - len(lines[at].lstrip()) <= edge:
+        elif folded := FOLDED.match(lines[at]):
+            tab, edge = folded[1], -1
+        elif lines[at] == UNFOLDED or (lines[at].strip() and not indented):
             tab = ""
         if fence := FENCE.match(lines[at]):
             comment = COMMENT.match(lines[at - 1]) if at else None

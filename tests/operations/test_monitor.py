@@ -218,3 +218,50 @@ def test_a_group_that_is_named_twice_is_refused(polled) -> None:
         Monitor([of_group(polled, "other"), of_group(polled, "OTHER")])
     with pytest.raises(ConfigurationError, match="pass one group or more"):
         Monitor([])
+
+
+def test_a_group_that_appears_later_is_polled_with_its_hub(polled) -> None:
+    other = of_group(polled, "other")
+    found = [polled]
+    with Monitor([polled], interval=0.1, fresh=LIMIT, find=lambda: found) as monitor:
+        eventually(lambda: monitor.statuses[0].polls)
+        assert len(monitor.statuses) == 1
+        found.append(other)
+        eventually(lambda: len(monitor.statuses) == 2)
+        eventually(lambda: not monitor.status(other.scope).error)
+        assert monitor.find(consumer_group="other") == [other.scope]
+        assert not monitor.add(other)
+    eventually(lambda: not monitor.is_alive)
+
+
+def test_a_group_of_another_hub_gets_its_own_thread(polled, hub) -> None:
+    of_absent = hub.connection_string("orders").replace("EntityPath=orders", "EntityPath=absent")
+    address = CountingAddress.from_connection_string(of_absent)
+    absent = replace(polled, hub=address, timeout=0.5)
+    with Monitor([polled], interval=0.1, fresh=LIMIT) as monitor:
+        assert monitor.add(absent)
+        eventually(lambda: monitor.status(absent.scope).failures)
+        eventually(lambda: not monitor.status(polled.scope).error)
+
+
+@pytest.mark.parametrize("error", [StoreUnavailableError("no answer"), RuntimeError("no answer")])
+def test_a_search_for_groups_that_fails_is_said_once_and_repeated(polled, caplog, error) -> None:
+    searches = []
+
+    def find() -> list[PolledGroup]:
+        searches.append(1)
+        raise error
+
+    with Monitor([polled], interval=0.02, fresh=LIMIT, find=find) as monitor:
+        eventually(lambda: len(searches) > 2)
+        assert monitor.is_alive
+    assert caplog.text.count("groups that are new were not found") == 1
+
+
+def test_every_poll_is_observed(polled) -> None:
+    observed = []
+    with Monitor([polled], interval=0.1, observe=observed.append) as monitor:
+        eventually(lambda: len(observed) > 1)
+        assert [status.polls for status in observed[:2]] == [1, 2]
+        assert observed[0].window[-1].lag == 20
+        assert monitor.is_alive

@@ -90,6 +90,17 @@ def test_every_database_of_the_sql_store_has_a_dialect() -> None:
     assert all(dialect.service == sql.service(name) for name, dialect in DIALECTS.items())
 
 
+def test_the_extra_of_a_database_installs_the_first_driver_of_both_variants() -> None:
+    """The others, which a URL may name, are installed by the user."""
+    extras = PROJECT["optional-dependencies"]
+    for dialect in DIALECTS.values():
+        first = {names[0] for names in dialect.drivers.values()}
+        installed = " ".join(extras[dialect.service.extra])
+        assert [name for name in first - {"pysqlite"} if name not in installed] == []
+        every = {name for names in dialect.drivers.values() for name in names}
+        assert every - first == {*dialect.service.other_drivers}
+
+
 def test_no_scheme_has_two_meanings() -> None:
     names = [name for backend in BACKENDS for name in backend.schemes]
     aliases = [alias for scheme in SCHEMES.values() for alias in scheme.aliases]

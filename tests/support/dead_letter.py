@@ -1,4 +1,4 @@
-"""A dead letter, and a process that appends some to a file."""
+"""A dead letter, a process that appends some to a file, and those of several groups."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -32,3 +32,25 @@ def append_dead_letters(path: Path, process: int) -> None:
     for number in range(EACH):
         dead_letter = replace(DEAD_LETTER, partition_id=str(process), sequence_number=number)
         append_line(path, replace(dead_letter, body=b"x" * 5000).as_dict())
+
+
+def write_dead_letters(path: Path, scope: Scope) -> None:
+    """Write to a file three dead letters of a group, one of another group, one of another hub."""
+    bodies = {
+        3: b'{"order": 3, "total": null}',
+        4: b"<script>alert(1)</script>",
+        5: b"\xff\xfe",
+    }
+    dead_letters = [
+        replace(
+            DEAD_LETTER,
+            scope=scope,
+            sequence_number=number,
+            body=body,
+            error_type="KeyError" if number == 3 else "ValueError",
+            error_message=f"cannot read order {number}",
+        )
+        for number, body in bodies.items()
+    ]
+    dead_letters.append(replace(dead_letters[0], scope=scope._replace(consumer_group="audit")))
+    path.write_text("".join(f"{each.to_json()}\n" for each in [*dead_letters, DEAD_LETTER]))

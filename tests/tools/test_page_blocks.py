@@ -122,3 +122,9 @@ def test_blocks_of_a_tab_share_the_names_outside_and_no_others(tmp_path: Path) -
     found = page_blocks.blocks(tmp_path / "page.md")
     assert [block.tab for block in found] == ["", "asyncio", "asyncio", "sync", ""]
     assert (found[1].note, found[1].text) == ("not run: of a tab", "note")
+
+
+def test_what_is_folded_is_a_tab(tmp_path: Path) -> None:
+    folded = "<details><summary>asyncio</summary>\n\n```python\nb = 1\n```\n\ntext\n\n</details>\n"
+    ran = run(tmp_path, f"{folded}\n```python\nprint('b' in globals())\n```\n")
+    assert ran.stdout == "False\n", ran.stderr

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from dead_letter import write_dead_letters
 from operators import Site
 from pages import Visitor, opened
 
@@ -20,15 +21,23 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 @pytest.fixture(scope="module")
-def visitor(site: Site) -> Iterator[Visitor]:
-    with opened() as pages:
+def letters(site: Site, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A file with dead letters of the group, of another group and of another hub."""
+    path = tmp_path_factory.mktemp("letters") / "dead-letters.jsonl"
+    write_dead_letters(path, site.scope)
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def visitor(site: Site, letters: str) -> Iterator[Visitor]:
+    with opened(dead_letters=letters) as pages:
         yield Visitor(pages)
 
 
 @pytest.fixture(scope="module")
-def operator(site: Site) -> Iterator[Visitor]:
+def operator(site: Site, letters: str) -> Iterator[Visitor]:
     """A visitor who may change positions."""
-    with opened(allow_writes=True) as pages:
+    with opened(allow_writes=True, dead_letters=letters) as pages:
         yield Visitor(pages)
 
 

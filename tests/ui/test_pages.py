@@ -24,8 +24,15 @@ def test_groups_have_state_lag_and_trend(fresh_visitor: Visitor, fresh_site: Sit
     assert "orders / $Default" in text
     assert 'aria-label="lag 14, between 14 and 14"' in text
     assert ">14<" in text
-    # Groups are found at the start.
-    assert "audit" not in text
+    assert 'aria-label="Partitions by owner: nobody 4"' in text
+
+
+def test_a_group_that_appears_later_is_shown(fresh_visitor: Visitor, fresh_site: Site) -> None:
+    assert "audit" not in fresh_visitor.wait_known("/", "LOST")
+    fresh_site.save("0", 3, "audit")
+    fresh_visitor.wait_known("/", "orders / audit")
+    path = path_of(fresh_site.scope._replace(consumer_group="audit"))
+    fresh_visitor.wait_known(path, 'data-name="Checkpoint" class="number">3 ')
 
 
 def test_all_groups_of_the_hub_are_shown_and_others_by_name(fresh_site: Site) -> None:
@@ -52,8 +59,10 @@ def test_a_group_has_a_lane_for_each_partition(fresh_visitor: Visitor, fresh_sit
     fresh_site.own("0", "2")
     path = path_of(fresh_site.scope)
     text = fresh_visitor.wait_known(path, "consumer-7")
-    assert text.count('<svg class="trend"') == 1 + 4
+    assert text.count('<td role="cell" class="lane">') == 4
     assert [text.count(f'/partitions/{id_}"') for id_ in "0123"] == [1, 1, 1, 1]
+    assert text.count('<tr role="row" class="c0">') == 2
+    assert text.count('<tr role="row" class="nobody">') == 2
     assert "LOST" in text
     assert "UNOWNED" in text
     assert text.index('/partitions/0"') < text.index('/partitions/1"')
@@ -77,19 +86,19 @@ def test_lanes_can_be_ordered_and_filtered(fresh_visitor: Visitor, fresh_site: S
     assert fresh_visitor.text(f"{path}?sort=nonsense&show=nonsense").count("/partitions/") == 4
 
 
-def test_htmx_gets_only_the_part_that_changes(visitor: Visitor, site: Site) -> None:
+def test_the_script_gets_only_the_part_that_changes(visitor: Visitor, site: Site) -> None:
     for path in ("/", path_of(site.scope), path_of(site.scope, "partitions", "0")):
         visitor.wait_known("/", "LOST")
-        part = visitor.client.get(path, headers={"HX-Request": "true"}).text
-        assert part.startswith('<div id="live" hx-get=')
+        part = visitor.client.get(path, headers={"X-Part": "live"}).text
+        assert part.startswith('<div id="live" data-get=')
         assert "<html" not in part
         assert "</div>" in part
 
 
 def test_refreshing_can_be_paused(visitor: Visitor) -> None:
-    assert "hx-trigger" in visitor.text("/")
+    assert "data-every" in visitor.text("/")
     text = visitor.text("/?live=off")
-    assert "hx-trigger" not in text
+    assert "data-every" not in text
     assert "Refresh again" in text
 
 
@@ -107,50 +116,101 @@ def test_events_around_the_checkpoint_are_shown(fresh_visitor: Visitor, fresh_si
     fresh_visitor.wait_known("/", "LOST")
     path = path_of(fresh_site.scope, "partitions", "2", "events")
     text = fresh_visitor.text(f"{path}?live=off")
-    assert numbers_in(text) == [17, 18, 19, 20, 21]
-    assert re.search('id="event-19">19 <span [^>]*>CHECKPOINT<', text)
-    assert re.search('id="event-20">20 <span [^>]*>READ NEXT<', text)
+    assert numbers_in(text) == [15, 16, 17, 18, 19, 20, 21]
+    assert re.search('"sequence">19 <span [^>]*>CHECKPOINT<', text)
+    assert re.search('"sequence">20 <span [^>]*>READ NEXT<', text)
     assert "&lt;b&gt;late&lt;/b&gt;" in text
     assert "fffe" in text
-    assert f'href="{path}?at=14&live=off">Earlier<' in html.unescape(text)
-    assert ">Later<" not in text
+    assert f'href="{path}?first=0&live=off">Previous<' in html.unescape(text)
+    assert ">Next<" not in text
 
 
 def numbers_in(text: str) -> list[int]:
     """Return the numbers of the events on a page."""
-    return [int(number) for number in re.findall(r'id="event-(\d+)"', text)]
+    return [int(number) for number in re.findall(r'<details id="event-(\d+)"', text)]
 
 
 @pytest.mark.parametrize(
-    ("partition_id", "at", "numbers", "words"),
+    ("partition_id", "query", "numbers", "words"),
     [
         # A partition whose events after the checkpoint have expired.
-        ("1", "", [10, 11, 12], "5 events after the checkpoint, 4, have expired"),
-        ("1", "13", [10, 11, 12, 13, 14, 15], "Around the checkpoint"),
-        ("1", "9", [], "event 9 of partition 1"),
-        ("0", "0", [0, 1, 2], "Later"),
-        ("0", "20", [17, 18, 19], "Earlier"),
-        ("0", "21", [], "its newest one is 19"),
-        ("0", "-1", [], "expected digits"),
-        ("0", "9" * 30, [], "expected digits"),
+        ("1", "", [*range(10, 20)], "5 events after the checkpoint, 4, have expired"),
+        ("1", "at=16", [*range(11, 20)], "Previous"),
+        ("1", "at=9", [], "event 9 of partition 1"),
+        ("0", "at=2", [*range(17)], "Next"),
+        ("0", "at=20", [*range(15, 20)], "Previous"),
+        ("0", "at=21", [], "its newest one is 19"),
+        ("0", "at=-1", [], "expected digits"),
+        ("0", "at=" + "9" * 30, [], "expected digits"),
+        ("0", "first=7", [*range(7, 20)], "7 to 19 of 0 to 19"),
+        ("0", "first=x", [], "expected digits"),
+        ("0", "by=time&at=2000-01-01", [*range(15)], "Next"),
+        ("0", "by=ago&at=P1D", [*range(15)], "Next"),
+        ("0", "by=time&at=yesterday", [], "expected a time in ISO 8601"),
+        ("0", "by=nonsense&at=1", [], "expected number, offset, time, ago"),
         ("3", "", [], "is empty: no event was ever sent to it"),
     ],
 )
 def test_events_at_a_position(
-    visitor: Visitor, site: Site, partition_id: str, at: str, numbers: list[int], words: str
+    visitor: Visitor, site: Site, partition_id: str, query: str, numbers: list[int], words: str
 ) -> None:
     visitor.wait_known("/", "LOST")
     path = path_of(site.scope, "partitions", partition_id, "events")
-    text = visitor.text(f"{path}?live=off&at={at}")
+    text = visitor.text(f"{path}?live=off&{query}")
     assert numbers_in(text) == numbers
     assert words in text
+
+
+def test_the_event_at_an_offset_is_found(visitor: Visitor, site: Site) -> None:
+    visitor.wait_known("/", "LOST")
+    path = path_of(site.scope, "partitions", "0", "events")
+    text = visitor.text(f"{path}?live=off&by=offset&at={site.offset(9)}")
+    assert numbers_in(text) == [*range(4, 20)]
+
+
+def test_a_search_says_what_it_has_read_and_goes_on(
+    fresh_visitor: Visitor, fresh_site: Site
+) -> None:
+    bodies = [b'{"order": %d}' % number for number in range(60)]
+    fresh_site.hub.publish("orders", "3", bodies)
+    fresh_visitor.wait_known(path_of(fresh_site.scope), ">60<")
+    path = path_of(fresh_site.scope, "partitions", "3", "events")
+    text = fresh_visitor.text(f"{path}?live=off&search=on&text=ORDER")
+    assert numbers_in(text) == [*range(50)]
+    assert "50 events match. Read 50 events, 0 to 49, " in text
+    [rest] = re.findall(r'href="([^"]+)">Search on from 50<', html.unescape(text))
+    text = fresh_visitor.text(rest)
+    assert numbers_in(text) == [*range(50, 60)]
+    assert "up to the newest event" in text
+    text = fresh_visitor.text(f"{path}?live=off&search=on&text=absent&first=10&most=1000")
+    assert "no events match. Read 50 events, 10 to 59, " in text
+    assert "Nothing matched in what was read" in text
+    assert "expected digits" in fresh_visitor.text(f"{path}?live=off&search=on&first=x")
+
+
+def test_the_live_tail_shows_the_newest_event_first_and_answers_once(
+    fresh_visitor: Visitor, fresh_site: Site
+) -> None:
+    fresh_visitor.wait_known("/", "LOST")
+    path = path_of(fresh_site.scope, "partitions", "0", "events")
+    assert numbers_in(fresh_visitor.text(f"{path}?tail=on&live=off")) == [*range(19, -1, -1)]
+    part = fresh_visitor.client.get(f"{path}?tail=on", headers={"X-Part": "later"})
+    [again] = re.findall('data-get="([^"]+)"', html.unescape(part.text))
+    assert again == f"{path}?tail=on&known=19"
+    same = fresh_visitor.client.get(again, headers={"X-Part": "later"})
+    assert (same.status_code, same.text) == (204, "")
+    fresh_site.hub.publish("orders", "0", [b"new"])
+    assert numbers_in(fresh_visitor.client.get(again, headers={"X-Part": "later"}).text)[0] == 20
+    path = path_of(fresh_site.scope, "partitions", "3", "events")
+    assert "Events appear here" in fresh_visitor.text(f"{path}?tail=on&live=off")
 
 
 def test_findings_name_what_mends_them_and_nothing_is_written(visitor: Visitor, site: Site) -> None:
     before = site.rows(), site.owners()
     text = visitor.text(f"{path_of(site.scope, 'findings')}?live=off")
     assert "checkpoint_expired" in text
-    assert "ehcp reset --to-earliest --partitions 1" in text
+    command = "ehcp reset --to-earliest --partitions 1"
+    assert re.search(f'<code id="(command-[0-9]+)">{command}</code><button [^>]*data-copy="', text)
     assert "nothing was written" in text
     assert (site.rows(), site.owners()) == before
 
@@ -162,13 +222,15 @@ def test_what_takes_long_is_requested_by_the_page(
     visitor.wait_known("/", "LOST")
     path = path_of(site.scope, *rest)
     text = visitor.text(path)
-    assert f'hx-get="{path}" hx-trigger="load"' in text
+    assert f'data-get="{path}" aria-busy="true"' in text
     assert f'<a href="{path}?live=off">' in text
     assert "<article" not in text
-    part = visitor.client.get(path, headers={"HX-Request": "true"}).text
+    assert "<details" not in text
+    part = visitor.client.get(path, headers={"X-Part": "later"}).text
     assert part.startswith('<div id="later">')
-    assert "<article" in part
-    assert "<article" in visitor.text(f"{path}?live=off")
+    shown = "<details" if rest[-1] == "events" else "<article"
+    assert shown in part
+    assert shown in visitor.text(f"{path}?live=off")
 
 
 def test_a_partition_shows_its_history_where_the_store_keeps_it(
@@ -177,7 +239,7 @@ def test_a_partition_shows_its_history_where_the_store_keeps_it(
     visitor.wait_known("/", "LOST")
     text = visitor.text(path_of(site.scope, "partitions", "1"))
     [row] = site.store.list_history(*site.scope, partition_id="1")[:1]
-    history = text.partition("<h2>History</h2>")[2]
+    history = text.partition("<h2>Earlier checkpoints</h2>")[2]
     assert f'data-name="Kind">{row["kind"]}<' in history
     assert f'data-name="Offset" class="number">{site.offset(4)}<' in history
 
@@ -190,6 +252,10 @@ def test_a_partition_shows_its_history_where_the_store_keeps_it(
         "/groups/a/b/c/partitions/0/events",
         "/groups/a/b/c/findings",
         "/groups/a/b/c/rewind",
+        "/groups/a/b/c/members",
+        "/groups/a/b/c/history",
+        "/groups/a/b/c/undo",
+        "/groups/a/b/c/dead-letters",
         "/nothing",
         "/static/",
     ],

@@ -94,7 +94,7 @@ def on_hub(command: Any) -> Any:
 
 @contextmanager
 def open_source(
-    source: str | None, target: Target, through: str | None
+    source: str | None, target: Target, through: str | None, option: str = "--from"
 ) -> Iterator[DeadLetterSource]:
     """Open the dead letters that an option names, and close them at the end.
 
@@ -111,6 +111,7 @@ def open_source(
         through=through,
         timeout=target.timeout,
         unreachable_timeout=target.unreachable_timeout,
+        option=option,
     ) as opened:
         yield opened
 

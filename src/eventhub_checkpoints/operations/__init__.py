@@ -11,7 +11,8 @@ Decisions are pure functions of what was read; stores and hubs are the synchrono
   of such commands. What they store is planned by `reset`, `preview` (a reset that is looked at
   before it is carried out), `restore` (undo), `exchange` (import and copy) and `delete`. `history`:
   earlier checkpoints, of stores that keep them.
-- `peek`: the events around a checkpoint or a time.
+- `peek`: the events around a checkpoint or a time, and the newest. `search`: events by text, key
+  or property.
 - `dead_letters`: dead letters of a file, a table or a hub, and sending them back.
 - `doctor`: findings about a group, and what mends them. `cost`: prices of requests and servers.
 - `transfer`: the rule of what is copied, for import, copy, mirror and migrate. `mirror`: copies of

@@ -41,7 +41,8 @@ from eventhub_checkpoints.receive.amqp.events import EventStream
 from eventhub_checkpoints.receive.amqp.queries import explained
 from eventhub_checkpoints.receive.hub import partition_properties
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT, PREFETCH
-from eventhub_checkpoints.stores.backends import SQL, scheme_of
+from eventhub_checkpoints.records import Scope
+from eventhub_checkpoints.stores.backends import SQL, missing_driver_of, scheme_of
 
 SOURCES = (
     "a file (dead-letters.jsonl, file:///PATH), the URL of a SQL database (sqlite:///FILE, "
@@ -161,6 +162,7 @@ def open_dead_letters(
     through: str | None = None,
     timeout: float = OPERATION_TIMEOUT,
     unreachable_timeout: float = UNREACHABLE_TIMEOUT,
+    option: str = "--from",
 ) -> Iterator[DeadLetterSource]:
     """Open the dead letters that a text names, and close them at the end.
 
@@ -171,6 +173,7 @@ def open_dead_letters(
         timeout: seconds for each call of a table, each query to a hub, and its next events.
         unreachable_timeout: seconds for which a table tries to connect to a server that refuses
             connections or is not known.
+        option: which option names them, for errors.
 
     Raises:
         ConfigurationError: it is none of `SOURCES`, or malformed.
@@ -178,8 +181,9 @@ def open_dead_letters(
     """
     scheme, slashes, _ = source.partition("://")
     if slashes and scheme_of(source) in SQL.schemes:
-        # Imported here: only a table needs SQLAlchemy.
-        from eventhub_checkpoints.sql import DeadLetterTable
+        with missing_driver_of(source):
+            # Imported here: only a table needs SQLAlchemy.
+            from eventhub_checkpoints.sql import DeadLetterTable
 
         with DeadLetterTable(
             source, timeout=timeout, unreachable_timeout=unreachable_timeout
@@ -189,7 +193,7 @@ def open_dead_letters(
         with HubDeadLetters(hub_of(source), through=through, timeout=timeout) as hub:
             yield hub
     elif slashes and scheme != "file":
-        raise ConfigurationError(f"--from is {quoted(source)}; expected {SOURCES}")
+        raise ConfigurationError(f"{option} is {quoted(source)}; expected {SOURCES}")
     else:
         yield DeadLetterFile(url2pathname(urlsplit(source).path) if slashes else source)
 
@@ -259,6 +263,44 @@ class Selection:
             and (self.since is None or dead_letter.time >= self.since)
             and (self.error is None or self.error.lower() in error)
         )
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDeadLetters:
+    """Dead letters of a group.
+
+    Attributes:
+        shown: the newest of those that were chosen, newest first.
+        chosen: number of those that were chosen.
+        redriven: number of those that are left out because they were redriven.
+        elsewhere: number of dead letters of other groups and hubs.
+    """
+
+    shown: Sequence[StoredDeadLetter]
+    chosen: int
+    redriven: int
+    elsewhere: int
+
+
+def newest_of_group(
+    source: DeadLetterSource, scope: Scope, selection: Selection, most: int
+) -> GroupDeadLetters:
+    """Return the newest dead letters of a group that a selection chooses, `most` at most.
+
+    Raises:
+        ConfigurationError: see `Selection.choose`.
+        StoreError, HubUnavailableError: the source could not be read.
+    """
+    stored = source.dead_letters()
+    own = [each for each in stored if each.dead_letter.scope.folded == scope.folded]
+    chosen = selection.choose(own)
+    everything = replace(selection, is_redriven_included=True).choose(own)
+    return GroupDeadLetters(
+        chosen[::-1][:most],
+        len(chosen),
+        len(everything) - len(chosen),
+        len(stored) - len(own),
+    )
 
 
 def dead_letter_by_id(stored: Sequence[StoredDeadLetter], id_: str) -> StoredDeadLetter:

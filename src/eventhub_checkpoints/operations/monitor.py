@@ -9,7 +9,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
 from math import ceil
@@ -52,6 +52,10 @@ READ_SECONDS = 10.0
 """Seconds for reading events; a poll of other groups of the hub waits for it."""
 READ_AGAIN = 60.0
 """Seconds until events are read again after a failure; lag in events does not depend on them."""
+FIND_INTERVALS = 4
+"""Intervals between two searches for new groups; each lists the groups of the stores."""
+UNREAD = "it has not been read yet"
+"""Why the lag of a group is unknown before its first poll has ended."""
 STOP_SECONDS = 5.0
 """Seconds for which `Monitor.stop` waits for a poll."""
 
@@ -160,7 +164,7 @@ class Status:
 
     scope: Scope
     window: Sequence[GroupLag] = ()
-    error: str = "it has not been read yet"
+    error: str = UNREAD
     polls: int = 0
     failures: int = 0
     seconds: float = 0.0
@@ -216,6 +220,10 @@ class Monitor:
         hold: seconds for which samples are kept, at least; see `scale.demand`.
         fresh: seconds for which the last sample counts as known. Default: three intervals, and at
             least 10 seconds.
+        find: returns groups to poll from now on, among which may be known ones; called every four
+            intervals. None: only `groups` are polled.
+        observe: is given the status of each group after each of its polls, in the thread that
+            polls.
 
     Raises:
         ConfigurationError: there is no group, or one is named twice.
@@ -228,35 +236,56 @@ class Monitor:
         interval: float = INTERVAL,
         hold: float = DEMAND_HOLD,
         fresh: float | None = None,
+        find: Callable[[], Iterable[PolledGroup]] | None = None,
+        observe: Callable[[Status], None] = lambda status: None,
     ) -> None:
+        self._interval, self._hold = interval, hold
+        self._observe = observe
         self._fresh = max(FRESH_SECONDS, FRESH_INTERVALS * interval) if fresh is None else fresh
         self._changed = threading.Condition()
         self._version = 0
         self._stopped = threading.Event()
+        self._is_started = False
         self._statuses: dict[Scope, Status] = {}
         self._read_at: dict[Scope, float] = {}
-        hubs: dict[Scope, list[PolledGroup]] = {}
+        self._pollers: dict[Scope, HubPoller] = {}
+        self._threads: list[threading.Thread] = []
         for polled in groups:
-            if polled.scope.folded in {scope.folded for scope in self._statuses}:
+            if not self.add(polled):
                 raise ConfigurationError(f"{polled.scope} is named twice")
-            self._statuses[polled.scope] = Status(polled.scope, hold=hold)
-            hub = polled.scope.folded._replace(consumer_group="")
-            hubs.setdefault(hub, []).append(polled)
-        if not hubs:
+        if not self._pollers:
             raise ConfigurationError("pass one group or more to poll")
-        samples = max(WINDOW, ceil(hold / interval) + 1)
-        self._pollers = [HubPoller(each, samples, hold) for each in hubs.values()]
-        self._threads = [
-            threading.Thread(
-                target=self._run, args=(poller, interval), name=f"poll {poller.hub}", daemon=True
-            )
-            for poller in self._pollers
-        ]
+        if find is not None:
+            self._new_thread(self._find, find, name="find groups")
+
+    def add(self, polled: PolledGroup) -> bool:
+        """Poll a group from now on; return whether it is new."""
+        hub = polled.scope.folded._replace(consumer_group="")
+        with self._changed:
+            if polled.scope.folded in {scope.folded for scope in self._statuses}:
+                return False
+            self._statuses = {**self._statuses, polled.scope: Status(polled.scope, hold=self._hold)}
+            poller = self._pollers.get(hub)
+            if poller is None:
+                samples = max(WINDOW, ceil(self._hold / self._interval) + 1)
+                poller = self._pollers[hub] = HubPoller(polled.hub, samples, self._hold)
+                thread = self._new_thread(self._run, poller, name=f"poll {poller.hub}")
+                if self._is_started:
+                    thread.start()
+            poller.add(polled)
+        return True
+
+    def _new_thread(self, run: Callable[..., None], of: object, *, name: str) -> threading.Thread:
+        thread = threading.Thread(target=run, args=(of,), name=name, daemon=True)
+        self._threads.append(thread)
+        return thread
 
     def start(self) -> Self:
         """Begin to poll."""
-        for thread in self._threads:
-            thread.start()
+        with self._changed:
+            self._is_started = True
+            for thread in self._threads:
+                thread.start()
         return self
 
     def stop(self) -> None:
@@ -339,13 +368,31 @@ class Monitor:
             status, error=f"the last poll ended {age:.0f} s ago, and the next one has not ended"
         )
 
-    def _run(self, poller: "HubPoller", interval: float) -> None:
+    def _run(self, poller: "HubPoller") -> None:
         while not self._stopped.is_set():
             begun = time.monotonic()
             self._publish(poller.poll())
-            self._stopped.wait(max(0.0, begun + interval - time.monotonic()))
+            self._stopped.wait(max(0.0, begun + self._interval - time.monotonic()))
 
-    def _publish(self, statuses: Iterable[Status]) -> None:
+    def _find(self, find: Callable[[], Iterable[PolledGroup]]) -> None:
+        previous = ""
+        while not self._stopped.wait(FIND_INTERVALS * self._interval):
+            error = ""
+            try:
+                for polled in find():
+                    self.add(polled)
+            except CheckpointStoreError as failure:
+                error = str(failure)
+            except Exception as failure:
+                # As for a poll: the thread has to survive it.
+                error = described(failure)
+            if error and error != previous:
+                log.warning("groups that are new were not found: %s", error)
+            previous = error
+
+    def _publish(self, statuses: Sequence[Status]) -> None:
+        for status in statuses:
+            self._observe(status)
         with self._changed:
             for status in statuses:
                 before = self._statuses[status.scope]
@@ -360,36 +407,46 @@ class Monitor:
 
 
 class HubPoller:
-    """Polls the groups of one hub; used by one thread.
+    """Polls the groups of one hub, in one thread; others may add groups.
 
     Args:
-        groups: of the same hub.
+        hub: the hub.
         samples: maximum number of samples that are kept for each group.
         hold: see `Status`.
     """
 
-    def __init__(self, groups: Sequence[PolledGroup], samples: int, hold: float) -> None:
-        self.hub = groups[0].hub
-        self._groups = {polled.scope: polled for polled in groups}
-        self._statuses = {scope: Status(scope, hold=hold) for scope in self._groups}
-        self._windows: dict[Scope, deque[GroupLag]] = {
-            scope: deque(maxlen=samples) for scope in self._groups
-        }
-        self._times = {scope: EnqueuedTimes() for scope in self._groups}
-        self._read_again = dict.fromkeys(self._groups, 0.0)
+    def __init__(self, hub: HubAddress, samples: int, hold: float) -> None:
+        self.hub = hub
+        self._samples, self._hold = samples, hold
+        self._groups: dict[Scope, PolledGroup] = {}
+        self._statuses: dict[Scope, Status] = {}
+        self._windows: dict[Scope, deque[GroupLag]] = {}
+        self._times: dict[Scope, EnqueuedTimes] = {}
+        self._read_again: dict[Scope, float] = {}
         self._partition_ids: Sequence[str] = ()
+
+    def add(self, polled: PolledGroup) -> None:
+        """Poll a group from the next poll on."""
+        scope = polled.scope
+        self._statuses[scope] = Status(scope, hold=self._hold)
+        self._windows[scope] = deque(maxlen=self._samples)
+        self._times[scope] = EnqueuedTimes()
+        self._read_again[scope] = 0.0
+        # At last, and as a new mapping: a poll may be reading the old one.
+        self._groups = {**self._groups, scope: polled}
 
     def poll(self) -> list[Status]:
         """Take a sample of each group."""
         begun = time.monotonic()
-        lists = [in_daemon_thread(each.read) for each in self._groups.values()]
+        groups = [*self._groups.values()]
+        lists = [in_daemon_thread(each.read) for each in groups]
         properties: Mapping[str, PartitionProperties] = {}
         error = ""
         try:
             properties = partition_properties(
                 self.hub,
                 expected=self._partition_ids,
-                timeout=max(polled.timeout for polled in self._groups.values()),
+                timeout=max(polled.timeout for polled in groups),
             )
             self._partition_ids = [*properties]
         except CheckpointStoreError as failure:
@@ -397,9 +454,9 @@ class HubPoller:
         except Exception as failure:
             # No library documents such an error; the thread that polls has to survive it.
             error = described(failure)
-        for polled, rows in zip(self._groups.values(), lists, strict=True):
+        for polled, rows in zip(groups, lists, strict=True):
             self._statuses[polled.scope] = self._status(polled, rows, properties, error, begun)
-        return [*self._statuses.values()]
+        return [self._statuses[polled.scope] for polled in groups]
 
     def _status(
         self,

@@ -145,6 +145,40 @@ def peek(
     return through_some_group(hub, through, read)
 
 
+def newest_events(
+    hub: HubAddress,
+    partition_id: str,
+    *,
+    count: int,
+    known: int | None = None,
+    through: str | None = None,
+    timeout: float = OPERATION_TIMEOUT,
+) -> list[PeekedEvent] | None:
+    """Read the newest events of a partition; None if the newest one is known already.
+
+    Args:
+        hub: the hub.
+        partition_id: which partition.
+        count: number of events.
+        known: sequence number of the newest one of an earlier call.
+        through: see `peek`.
+        timeout: seconds for each query, and for reading the events.
+
+    Raises:
+        ConfigurationError: there is no such partition.
+        HubUnavailableError: the hub did not answer, or refused the reader, within `timeout`.
+    """
+    require("count", count, is_count(count), "a whole number, 1 or more")
+    properties = properties_of(hub, partition_id, timeout)
+    end = properties.next_sequence_number
+    if known == end - 1:
+        return None
+    if properties.is_empty:
+        return []
+    offsets = OffsetRange(partition_id, max(properties.first_sequence_number, end - count), end)
+    return through_some_group(hub, through, lambda address: read_events(address, offsets, timeout))
+
+
 def positions_at(
     hub: HubAddress,
     time: datetime,

@@ -1,4 +1,4 @@
-"""Preview of a reset, and a change of exactly what was previewed.
+"""Preview of a reset or of an undo, and a change of exactly what was previewed.
 
 Between the two, an operator looks at the plan: the events are named by their numbers then, and the
 stored positions must not have changed.
@@ -9,9 +9,11 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from eventhub_checkpoints._shared.texts import some
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.operations.change import GroupActiveError, refuse_active
 from eventhub_checkpoints.operations.groups import Group
+from eventhub_checkpoints.operations.journal import STARTED, Record
 from eventhub_checkpoints.operations.monitor import PolledGroup
 from eventhub_checkpoints.operations.positions import positions_of
 from eventhub_checkpoints.operations.recorded_change import Command, Outcome, changing
@@ -21,10 +23,12 @@ from eventhub_checkpoints.operations.reset import (
     changes_of,
     plan_through,
 )
+from eventhub_checkpoints.operations.restore import PartitionUndo, UndoState, plan_undo, undo
 
 STOP_CONSUMERS = (
     "stop its consumers, or take their partitions on the command line: ehcp reset --force"
 )
+STOP_UNDO = "stop its consumers, or take their partitions on the command line: ehcp undo --force"
 CHANGED = "the stored positions have changed since the preview; preview it again"
 
 
@@ -65,12 +69,17 @@ def preview(polled: PolledGroup, goal: Goal, partition_ids: Sequence[str] = ()) 
     """
     group = polled.read()
     plan = planned(polled, group, goal, partition_ids)
-    try:
-        refuse_active(group, way_out=STOP_CONSUMERS)
-        refusal = ""
-    except GroupActiveError as error:
-        refusal = str(error)
+    refusal = refusal_of(group, STOP_CONSUMERS)
     return Preview(plan, refusal, digest(group, {each.partition_id for each in plan}))
+
+
+def refusal_of(group: Group, way_out: str, own: str = "") -> str:
+    """Return why positions cannot be changed now; `""` if they can; see `refuse_active`."""
+    try:
+        refuse_active(group, own=own, way_out=way_out)
+    except GroupActiveError as error:
+        return str(error)
+    return ""
 
 
 def store_previewed(
@@ -123,3 +132,58 @@ def digest(group: Group, partition_ids: Collection[str]) -> str:
         if id_ in partition_ids
     }
     return hashlib.sha256(json.dumps(stored).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class UndoPreview:
+    """Plan of an undo.
+
+    Attributes:
+        refusal: why it cannot be carried out now; `""` if it can.
+    """
+
+    plan: Sequence[PartitionUndo]
+    refusal: str
+
+    @property
+    def changes(self) -> int:
+        """Return the number of partitions that do not hold their former position."""
+        return sum(each.is_needed for each in self.plan)
+
+
+def preview_undo(polled: PolledGroup, record: Record) -> UndoPreview:
+    """Plan the undo of a recorded change; changes nothing."""
+    group = polled.read()
+    plan = plan_undo(record.former, record.written, positions_of(group), record.untouched)
+    own = record.owner if record.state == STARTED else ""
+    refusal = refusal_of(group, STOP_UNDO, own) or changed_since(
+        [each.partition_id for each in plan if each.state is UndoState.CHANGED]
+    )
+    return UndoPreview(plan, refusal)
+
+
+def carry_out_undo(command: Command, polled: PolledGroup, record: Record) -> Outcome:
+    """Undo a recorded change.
+
+    Raises:
+        GroupActiveError: the group has live members.
+        ConfigurationError: positions were changed since, or there is nothing to restore; see also
+            `GroupChange.store`.
+    """
+    with changing(command, polled.scope) as change:
+        done = undo(change, record)
+    if done.refused:
+        raise ConfigurationError(changed_since(done.refused))
+    if done.outcome is None:
+        raise ConfigurationError("all partitions have their former positions; nothing was changed")
+    return done.outcome
+
+
+def changed_since(partition_ids: Sequence[str]) -> str:
+    """Return why an undo is refused whose partitions were changed since; `""` if none were."""
+    if not partition_ids:
+        return ""
+    return (
+        f"positions of partitions {some(partition_ids)} were stored since; ehcp undo --force "
+        "overwrites them"
+    )

@@ -4,38 +4,16 @@ import socket
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib.util import find_spec
-from pathlib import Path
 
 import uvicorn
 from starlette.types import ASGIApp
 
 from eventhub_checkpoints._shared.listening import listening_on
-from eventhub_checkpoints.errors import MissingDriverError
 
 LOCAL_NAMES = ("127.0.0.1", "localhost", "[::1]")
 """Values of the header `Host`, without the port, of browsers on the same machine."""
 GRACE_SECONDS = 2
 """Seconds in which running requests may end."""
-
-
-def htmx() -> Path:
-    """Return the file of htmx 2, which the wheel of django-htmx contains.
-
-    The package itself is not imported, so Django is not either.
-
-    Raises:
-        MissingDriverError: it is not installed.
-    """
-    package = find_spec("django_htmx")
-    for folder in (package and package.submodule_search_locations) or ():
-        path = Path(folder, "static", "django_htmx", "htmx-2.min.js")
-        if path.is_file():
-            return path
-    raise MissingDriverError(
-        "ehcp ui needs the htmx of django-htmx 1.29 or newer: "
-        "python -m pip install 'eventhub-checkpoints[ui]'"
-    )
 
 
 def listen(host: str, port: int) -> socket.socket:

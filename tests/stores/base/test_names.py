@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from functools import cached_property, lru_cache, partial, partialmethod, wraps
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
-from eventhub_checkpoints import abilities, base
+from eventhub_checkpoints import abilities, aio, base
 from eventhub_checkpoints.abilities import Deletes, KeepsHistory, ListsScopes, Replaces
 from eventhub_checkpoints.aio import abilities as aio_abilities
 from eventhub_checkpoints.aio import base as aio_base
@@ -234,6 +235,28 @@ def test_a_flag_that_is_no_bool_is_refused(kind: type) -> None:
                 f"Mine.{name} must be True or False, or have another name; "
                 f"its type is {type(other).__name__}"
             )
+
+
+@pytest.mark.parametrize("kind", BASES)
+def test_an_attribute_by_a_name_of_the_base_class_is_refused(kind: type) -> None:
+    """What a store sets on itself would replace the method or the flag without a word."""
+    full: Any = MemoryCheckpointStore if kind is BASES[0] else aio.MemoryCheckpointStore
+    store = full()
+    for name in FLAGS:
+        setattr(store, name, getattr(store, name))
+        with pytest.raises(ConfigurationError) as refused:
+            setattr(store, name, "x")
+        assert str(refused.value) == (
+            f"MemoryCheckpointStore.{name} must be True or False, or have another name; "
+            "its type is str"
+        )
+    for name in ("verify", "list_ownership", "try_claim", "drop_connections", "identity"):
+        with pytest.raises(ConfigurationError) as refused:
+            setattr(store, name, True)
+        assert str(refused.value) == (
+            f"MemoryCheckpointStore.{name} must be a method, or have another name; its type is bool"
+        )
+        setattr(store, name, Mock())
 
 
 @pytest.mark.parametrize("kind", BASES)

@@ -23,6 +23,7 @@ class Diagnosis:
     Attributes:
         snapshot: what was read; after the fixes, if they were carried out.
         findings: what is wrong with it, those with the highest severity first.
+        commands: of each finding, the command in its remedy; `""` if something else mends it.
         cost: of its requests; None if it is not known.
         fixes: fixes in the order of their execution, each with what was changed, or why nothing
             was; None where they are only planned.
@@ -32,6 +33,7 @@ class Diagnosis:
     snapshot: GroupSnapshot
     findings: Sequence[Finding]
     cost: Cost | None
+    commands: Sequence[str] = ()
     fixes: Sequence[tuple[Fix, str | None]] = ()
     deleted: Outcome | None = None
 
@@ -83,8 +85,14 @@ def diagnose(
         snapshot = examine()
     elif fixes:
         done += [(each, None) for each in planned(snapshot)]
-    addressed = [
-        replace(each, remedy=each.remedy.replace(TARGET, target))
-        for each in findings(snapshot, limits)
-    ]
-    return Diagnosis(snapshot, addressed, cost(snapshot, limits), done, deleted)
+    found = findings(snapshot, limits)
+    addressed = [replace(each, remedy=each.remedy.replace(TARGET, target)) for each in found]
+    commands = [command_in(each.remedy, target) for each in found]
+    return Diagnosis(snapshot, addressed, cost(snapshot, limits), commands, done, deleted)
+
+
+def command_in(remedy: str, target: str) -> str:
+    """Return the command of a remedy whose target is not filled in; `""` if it has none."""
+    before, mark, _ = remedy.partition(TARGET)
+    begin = before.rfind("ehcp ")
+    return f"{before[begin:]}{target}" if mark and begin >= 0 else ""

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from eventhub_checkpoints.operations.lag import Missing, PartitionLag
-from eventhub_checkpoints.ui.events import (
+from eventhub_checkpoints.ui.bodies import (
     MOST_BINARY,
     MOST_BYTES,
     MOST_CHARACTERS,

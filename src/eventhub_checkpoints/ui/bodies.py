@@ -1,12 +1,14 @@
 """What the page shows of events: where it starts to read, and bodies of unknown producers."""
 
 from codecs import getincrementaldecoder
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from eventhub_checkpoints._shared.foreign_json import parse_json
 from eventhub_checkpoints._shared.texts import printable
 from eventhub_checkpoints.operations.lag import Missing, PartitionLag, next_retained
 
-EVENTS = 3
+BEFORE, AFTER = 5, 15
 """Events that are shown before the position, and from it on."""
 MOST_BYTES = 4_000
 """Bytes of a body that are shown as text."""
@@ -16,6 +18,16 @@ MOST_CHARACTERS = 200
 """Characters of other values that are shown."""
 MOST_PROPERTIES = 30
 """Properties of an event that are shown."""
+MOST_JSON = 100_000
+"""Bytes of a body that are shown as a tree."""
+MOST_CHILDREN = 100
+"""Members of an object or an array of JSON that are shown."""
+MOST_NODES = 500
+"""Values of a tree that are shown."""
+MOST_DEPTH = 12
+"""Levels of a tree that are shown."""
+PREVIEW = 120
+"""Characters of a body that the line of an event shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +81,39 @@ def note_of(position: PartitionLag) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class JsonNode:
+    """Value in a tree of JSON.
+
+    Attributes:
+        kind: `object`, `array`, `string`, `number` or `word`.
+        text: of a value without children; else what is in it, in short.
+        children: their names, and the values; arrays have numbers for names.
+        left_out: number of children that are not shown.
+        number: of the value in its tree, from 0.
+    """
+
+    kind: str
+    text: str
+    children: Sequence[tuple[str, "JsonNode"]] = ()
+    left_out: int = 0
+    number: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Content:
     """Body of an event, or its beginning.
 
     Attributes:
         text: for people.
         note: its size, its form, and whether it was cut.
+        preview: its beginning on one line.
+        tree: it as JSON; None if it is something else, or too long.
     """
 
     text: str
     note: str
+    preview: str
+    tree: JsonNode | None = None
 
 
 def content(body: bytes) -> Content:
@@ -92,7 +127,60 @@ def content(body: bytes) -> Content:
         shown, form = MOST_BINARY, ", not UTF-8, in hexadecimal digits"
     size = f"{len(body):,} byte{'' if len(body) == 1 else 's'}"
     cut = f"the first {shown:,} of " if len(body) > shown else ""
-    return Content(printable(text, keep="\n\t"), cut + size + form)
+    preview = printable(" ".join(text[: 2 * PREVIEW].split()))
+    return Content(
+        printable(text, keep="\n\t"),
+        cut + size + form,
+        preview[:PREVIEW] + ("…" if len(preview) > PREVIEW else ""),
+        None if form else tree_of(body),
+    )
+
+
+def tree_of(body: bytes) -> JsonNode | None:
+    """Return the tree of a body that is an object or an array of JSON; else None."""
+    if len(body) > MOST_JSON or body.lstrip()[:1] not in (b"{", b"["):
+        return None
+    try:
+        value = parse_json(body)
+    except ValueError:
+        return None
+    return TreeBuilder().node(value, 0)
+
+
+class TreeBuilder:
+    """Makes the tree of a value of JSON, up to a number of values."""
+
+    def __init__(self) -> None:
+        self._size = 0
+
+    def node(self, value: object, depth: int) -> JsonNode:
+        """Return a value as a part of the tree."""
+        number = self._size
+        self._size += 1
+        members: list[tuple[object, object]]
+        if isinstance(value, dict):
+            members, kind, noun = [*value.items()], "object", "key"
+        elif isinstance(value, list):
+            members, kind, noun = [*enumerate(value)], "array", "item"
+        else:
+            return leaf(value, number)
+        children: list[tuple[str, JsonNode]] = []
+        for name, each in members[: MOST_CHILDREN if depth < MOST_DEPTH else 0]:
+            if self._size >= MOST_NODES:
+                break
+            children.append((line(str(name)), self.node(each, depth + 1)))
+        size = f"{len(members):,} {noun}{'' if len(members) == 1 else 's'}"
+        return JsonNode(kind, size, children, len(members) - len(children), number)
+
+
+def leaf(value: object, number: int) -> JsonNode:
+    """Return a string, a number or a word of JSON."""
+    if isinstance(value, str):
+        return JsonNode("string", line(value), number=number)
+    if isinstance(value, bool) or value is None:
+        words = {True: "true", False: "false", None: "null"}
+        return JsonNode("word", words[value], number=number)
+    return JsonNode("number", line(str(value)), number=number)
 
 
 def line(text: str) -> str:

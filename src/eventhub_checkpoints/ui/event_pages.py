@@ -1,0 +1,188 @@
+"""Pages of events: around a position, found by a search, or the newest."""
+
+from dataclasses import dataclass
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from eventhub_checkpoints.operations.monitor import PolledGroup
+from eventhub_checkpoints.operations.peek import PeekedEvent, newest_events, peek
+from eventhub_checkpoints.operations.search import (
+    KINDS,
+    MOST_READ,
+    EventFilter,
+    Search,
+    position_of_kind,
+    search,
+)
+from eventhub_checkpoints.receive.position import EventPosition, is_digits
+from eventhub_checkpoints.ui.bodies import AFTER, BEFORE, Start, start_of
+from eventhub_checkpoints.ui.context import PageContext, is_complete, is_part, lane_of
+
+TAIL_SECONDS = 2
+"""Seconds between two looks at the newest events."""
+SIZES = (1_000, MOST_READ, 100_000)
+"""Numbers of events that a search may read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a page of events shows, as its query names it.
+
+    Attributes:
+        kind: of the position to jump to, one of `KINDS`; `""` for the checkpoint.
+        value: of that position.
+        first: number of the first event of a page that is turned to; `""` if it is not.
+        is_tail: whether the newest events are shown, and new ones as they arrive.
+        is_search: whether events are searched for.
+        chosen: which events.
+        name: of a property, and perhaps its value, as they were typed.
+        most: events that a search may read.
+    """
+
+    kind: str
+    value: str
+    first: str
+    is_tail: bool
+    is_search: bool
+    chosen: EventFilter
+    name: str
+    most: int
+
+    @classmethod
+    def of(cls, request: Request) -> "Look":
+        """Return what a query names."""
+        query = {key: value.strip() for key, value in request.query_params.items()}
+        name, _, value = query.get("property", "").partition("=")
+        chosen = EventFilter(
+            query.get("text", ""), query.get("key", ""), name.strip(), value.strip()
+        )
+        at, most = query.get("at", ""), query.get("most", "")
+        kind = query.get("by", "number")
+        return cls(
+            kind if at else "",
+            at,
+            query.get("first", ""),
+            query.get("tail") == "on",
+            "search" in query,
+            chosen,
+            query.get("property", ""),
+            int(most) if most in map(str, SIZES) else MOST_READ,
+        )
+
+
+class EventPages:
+    """Handlers of the pages of events."""
+
+    def __init__(self, context: PageContext) -> None:
+        self._context = context
+
+    async def events(self, request: Request) -> Response:
+        """Show events around the checkpoint, or those that the query names."""
+        polled = self._context.polled(request)
+        board = self._context.boards.of(polled.scope)
+        lane = lane_of(board, request.path_params["partition"])
+        start = start_of(lane.position, polled.missing)
+        look, known = Look.of(request), request.query_params.get("known", "")
+        events: list[PeekedEvent] | None = None
+        found, error = None, ""
+        id_ = lane.position.partition_id
+        if is_complete(request) and look.is_search:
+            found, error = await self._context.read(lambda: searched(polled, id_, look))
+            events = [*found.events] if found else None
+        elif is_complete(request) and look.is_tail:
+            newest = int(known) if is_part(request) and is_digits(known) else None
+            events, error = await self._context.read(lambda: read_newest(polled, id_, newest))
+            if events is None and not error:
+                return Response(status_code=204)
+        elif is_complete(request):
+            events, error = await self._context.read(lambda: read_around(polled, id_, start, look))
+        return self._context.page(
+            request,
+            "events",
+            board=board,
+            lane=lane,
+            start=start,
+            look=look,
+            events=events,
+            found=found,
+            error=error,
+            kinds=KINDS,
+            sizes=SIZES,
+            page_size=BEFORE + AFTER,
+            tail_seconds=TAIL_SECONDS,
+        )
+
+
+def read_around(
+    polled: PolledGroup, partition_id: str, start: Start, look: Look
+) -> list[PeekedEvent]:
+    """Read the events around a position.
+
+    Args:
+        polled: the group.
+        partition_id: which partition.
+        start: the first event after the checkpoint.
+        look: the position, if it is another one.
+
+    Raises:
+        ConfigurationError: it names no position; see also `peek`.
+        DataLossError: the event has expired.
+        StoreError: the store could not be read.
+        HubUnavailableError: the hub did not answer in time, or admits no reader.
+    """
+    before, position = BEFORE, None
+    if look.first:
+        position, before = position_of_kind("number", look.first), 0
+    elif look.kind:
+        position = position_of_kind(look.kind, look.value)
+    elif start.number is not None:
+        position = EventPosition.from_sequence_number(start.number, inclusive=True)
+    return peek(
+        polled.store,
+        polled.hub,
+        partition_id,
+        position,
+        count=BEFORE + AFTER - before,
+        before=before,
+        through=polled.through,
+        timeout=polled.timeout,
+    )
+
+
+def read_newest(
+    polled: PolledGroup, partition_id: str, known: int | None
+) -> list[PeekedEvent] | None:
+    """Read the newest events, the newest first; None if the newest one is known already.
+
+    Raises:
+        HubUnavailableError: the hub did not answer in time, or admits no reader.
+    """
+    events = newest_events(
+        polled.hub,
+        partition_id,
+        count=BEFORE + AFTER,
+        known=known,
+        through=polled.through,
+        timeout=polled.timeout,
+    )
+    return events and events[::-1]
+
+
+def searched(polled: PolledGroup, partition_id: str, look: Look) -> Search:
+    """Search for events.
+
+    Raises:
+        ConfigurationError: the number to begin at is none.
+        HubUnavailableError: the hub did not answer in time, or admits no reader.
+    """
+    start = position_of_kind("number", look.first).sequence_number if look.first else None
+    return search(
+        polled.hub,
+        partition_id,
+        look.chosen,
+        start=start,
+        most_read=look.most,
+        through=polled.through,
+        timeout=polled.timeout,
+    )
