@@ -1,36 +1,22 @@
 """The page in a real Chromium: keyboard, colour schemes, a phone's width, refreshing, a rewind.
 
 The tests share one browser, and one group unless they change it.
-
-`UI_PICTURES=docs/images` renews the pictures of the documentation.
 """
 
-import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
 from azure.eventhub import EventData, EventHubProducerClient
 
-from eventhub_checkpoints.localhub import LocalHub
-from eventhub_checkpoints.receive import HubAddress
-from eventhub_checkpoints.sql import SqlCheckpointStore
-from eventhub_checkpoints.ui.board import BLOCK, SAMPLES
+from browser import PHONE, WIDE, Window, served
 from eventhub_checkpoints.ui.pages import Pages
-from eventhub_checkpoints.ui.server import LOCAL_NAMES, listen, serving, url
 from operators import Site
 from pages import Visitor, opened, path_of
 
 pytestmark = [pytest.mark.long, pytest.mark.server]
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-WIDE = {"width": 1200, "height": 800}
-PHONE = {"width": 400, "height": 800}
-NARROW = {"width": 360, "height": 740}
-BACKGROUNDS = {"light": "rgb(245, 247, 249)", "dark": "rgb(15, 19, 24)"}
 LONG_NAME = "consumer-with-a-long-name-" + "0123456789abcdef" * 6
 FIRST_BODY = 20
 BODIES: list[str | bytes] = [
@@ -42,92 +28,6 @@ BODIES: list[str | bytes] = [
     "\u202e\x00",
 ]
 """Bodies of the events of partition 0 from `FIRST_BODY` on."""
-
-
-@contextmanager
-def served(pages: Pages) -> Iterator[str]:
-    """Serve pages on a free port, and return the URL with the token."""
-    with (
-        listen("127.0.0.1", 0) as port,
-        serving(pages.application(port.getsockname()[1], LOCAL_NAMES), port),
-    ):
-        yield url(port, pages.token)
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    if CHROMIUM is None:
-        pytest.skip("Chromium is not installed: apt-get install chromium")
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    with playwright.sync_playwright() as driver:
-        # The sandbox needs a user namespace, which containers often lack.
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
-
-class Window:
-    """A window of the browser, with what went wrong in it."""
-
-    def __init__(self, page: Any, site: Site, home: str) -> None:
-        self.page, self.site = page, site
-        self.base = home.partition("/?")[0]
-        self.problems: list[str] = []
-        page.on("console", lambda message: self.note(message.type, message.text))
-        page.on("pageerror", lambda error: self.problems.append(str(error)))
-        page.goto(home)
-
-    def note(self, kind: str, text: str) -> None:
-        if kind in ("error", "warning"):
-            self.problems.append(text)
-
-    def go(self, *rest: str, query: str = "") -> None:
-        self.page.goto(f"{self.base}{path_of(self.site.scope, *rest)}{query}")
-
-    def ready(self) -> int:
-        """Wait for what the page requests, and return the number of its events."""
-        self.page.locator("[aria-busy]").wait_for(state="detached")
-        return int(self.page.locator(".events > li").count())
-
-    @property
-    def overflow(self) -> int:
-        """Pixels by which the page is wider than the window."""
-        return int(
-            self.page.evaluate(
-                "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-            )
-        )
-
-    def check_page(self, name: str, folder: Path) -> None:
-        """Check colours and widths of the page, and take its pictures."""
-        folder = Path(os.environ.get("UI_PICTURES") or folder)
-        for scheme, background in BACKGROUNDS.items():
-            self.page.emulate_media(color_scheme=scheme)
-            body = "getComputedStyle(document.body).backgroundColor"
-            assert self.page.evaluate(body) == background
-            assert self.page.evaluate(CONTRAST) >= 4.5, name
-            if (name, scheme) in IN_THE_DOCS or (name, scheme) == ("1000", "light"):
-                picture = folder / f"ui-{name}-{scheme}.png"
-                bottom = self.page.evaluate("document.body.getBoundingClientRect().bottom")
-                area = {"x": 0, "y": 0, "width": WIDE["width"], "height": min(bottom, 860)}
-                self.page.screenshot(path=picture, clip=area, full_page=True)
-                assert picture.stat().st_size > 10_000
-        assert self.overflow == 0, name
-        for size in (PHONE, NARROW):
-            self.page.set_viewport_size(size)
-            assert self.overflow == 0, (name, size)
-            if name == "group" and size == PHONE:
-                self.page.emulate_media(color_scheme="light")
-                self.page.screenshot(path=folder / "ui-phone.png")
-        self.page.set_viewport_size(WIDE)
-
-    def focused(self) -> str:
-        """Text or name of the element that has the focus."""
-        return str(
-            self.page.evaluate(
-                "(document.activeElement.innerText || document.activeElement.name || '').trim()"
-            )
-        )
 
 
 @contextmanager
@@ -155,8 +55,7 @@ def pages(site: Site, letters: str) -> Iterator[Pages]:
             event.properties = {"kind": "order", "trace": f"{number + 1:016x}"}
             batch.add(event)
         producer.send_batch(batch)
-    # Pictures show full trends, and a refresh as often as one would choose it.
-    rounds, interval = (SAMPLES, 1.0) if "UI_PICTURES" in os.environ else (3, 0.1)
+    rounds, interval = 3, 0.1
     with opened(allow_writes=True, interval=interval, dead_letters=letters) as polled:
         visitor = Visitor(polled)
         lag = 0
@@ -173,31 +72,6 @@ def pages(site: Site, letters: str) -> Iterator[Pages]:
 def shared(chromium: Any, site: Site, pages: Pages) -> Iterator[Window]:
     with window(chromium, site, pages) as made:
         yield made
-
-
-CONTRAST = """
-() => {
-  const parse = text => text.match(/[0-9.]+/g).slice(0, 3).map(n => n * (text.startsWith('color(') ? 255 : 1));
-  const light = rgb => {
-    const [r, g, b] = rgb.map(v => v / 255).map(v => v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4);
-    return .2126 * r + .7152 * g + .0722 * b;
-  };
-  const ground = element => {
-    for (let e = element; e; e = e.parentElement) {
-      const color = getComputedStyle(e).backgroundColor;
-      if (color !== 'rgba(0, 0, 0, 0)') return parse(color);
-    }
-    return [255, 255, 255];
-  };
-  return Math.min(...[...document.querySelectorAll('body *')]
-    .filter(e => [...e.childNodes].some(n => n.nodeType === 3 && n.data.trim()))
-    .map(e => {
-      const [a, b] = [light(parse(getComputedStyle(e).color)), light(ground(e))].sort((x, y) => y - x);
-      return (a + .05) / (b + .05);
-    }));
-}
-"""  # noqa: E501
-"""Lowest contrast of a text with its background. Source: WCAG 2.2, "contrast ratio"."""
 
 
 PAGES: list[tuple[str, tuple[str, ...], str]] = [
@@ -217,79 +91,21 @@ PAGES: list[tuple[str, tuple[str, ...], str]] = [
     ("failure", ("partitions", "99"), ""),
 ]
 """Names, paths and queries."""
-IN_THE_DOCS = {
-    *(("overview", "light"), ("overview", "dark"), ("group", "light"), ("group", "dark")),
-    *(("members", "light"), ("events", "light"), ("search", "light"), ("rewind", "light")),
-    *(("dead-letters", "light"), ("findings", "dark")),
-}
 
 
 def test_every_page_is_readable_in_both_colour_schemes_and_on_a_phone(
-    shared: Window, tmp_path: Path
+    shared: Window,
 ) -> None:
-    shared.check_page("overview", tmp_path)
+    shared.check("overview")
     for name, rest, query in PAGES:
         shared.go(*rest, query=query)
         shared.ready()
-        shared.check_page(name, tmp_path)
+        shared.check(name)
         if name == "group":
             for word in ("consumer-7", "LOST"):
                 assert shared.page.locator("td", has_text=word).first.is_visible()
     assert len(shared.problems) == 1  # the page that does not exist
     shared.problems.clear()
-
-
-def test_a_group_of_1000_partitions_is_shown_in_blocks(
-    chromium: Any, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
-) -> None:
-    folder = tmp_path_factory.mktemp("many")
-    with (
-        pytest.MonkeyPatch.context() as environment,
-        large(folder, environment) as site,
-        opened(interval=600) as pages,
-        served(pages) as home,
-    ):
-        Visitor(pages).wait_known("/", "1,000 partitions")
-        context = chromium.new_context(viewport=WIDE)
-        it = Window(context.new_page(), site, home)
-        it.go()
-        # A page of 1,000 rows has 40,000 elements and 1.5 MB.
-        assert it.page.evaluate("document.getElementsByTagName('*').length") < 2_000
-        assert it.page.evaluate("document.documentElement.outerHTML.length") < 150_000
-        assert it.page.get_by_role("row").count() == 1 + BLOCK
-        assert it.page.locator(".blocks a").count() == 1000 // BLOCK
-        it.check_page("1000", tmp_path)
-        it.page.get_by_role("link", name="950 to 999").press("Enter")
-        it.page.get_by_role("link", name="999", exact=True).wait_for()
-        it.page.get_by_role("link", name="lag", exact=True).click()
-        it.page.get_by_role("row", name="7 ").first.wait_for()
-        assert it.page.locator("tbody th").first.inner_text() == "7"
-        assert it.problems == []
-        context.close()
-
-
-@contextmanager
-def large(folder: Path, environment: pytest.MonkeyPatch) -> Iterator[Site]:
-    """A group of 1,000 partitions with 12 members, of which partition 7 is far behind."""
-    partitions = [str(number) for number in range(1000)]
-    url = f"sqlite:///{folder}/checkpoints.db"
-    with LocalHub({"orders": 1000}) as hub, SqlCheckpointStore(url, create_tables=True) as store:
-        environment.setenv("EHCP_STORE", url)
-        environment.setenv("EHCP_HUB", hub.connection_string("orders"))
-        for id_ in partitions:
-            hub.publish("orders", id_, [b"event"] * (200 if id_ == "7" else 40 + int(id_) % 17))
-        site = Site.__new__(Site)
-        address = HubAddress.from_connection_string(hub.connection_string("orders"))
-        site.hub, site.store, site.url, site.scope = hub, store, url, address.scope()
-        rows = [{**site.scope.as_dict(), "partition_id": id_} for id_ in partitions]
-        for row in rows:
-            store.update_checkpoint({**row, "sequence_number": 39, "offset": "39"})
-        owned = [
-            {**row, "owner_id": f"{number % 12:08x}-0000-4000-8000-000000000000"}
-            for number, row in enumerate(rows[:-20])
-        ]
-        assert len(store.claim_ownership(owned)) == 980
-        yield site
 
 
 def test_the_token_leaves_the_address_bar(shared: Window) -> None:
@@ -392,9 +208,7 @@ def test_long_names_and_numbers_stay_within_the_window(chromium: Any, fresh_site
                 assert it.overflow == 0, (rest, size)
 
 
-def test_a_rewind_by_keyboard_changes_what_was_previewed(
-    chromium: Any, fresh_site: Site, tmp_path: Path
-) -> None:
+def test_a_rewind_by_keyboard_changes_what_was_previewed(chromium: Any, fresh_site: Site) -> None:
     with (
         opened(allow_writes=True, interval=0.1) as pages,
         window(chromium, fresh_site, pages) as it,
@@ -407,7 +221,7 @@ def test_a_rewind_by_keyboard_changes_what_was_previewed(
         it.page.keyboard.press("Enter")
         it.page.get_by_role("heading", name="Preview").wait_for()
         assert fresh_site.rows()["0"][0] == 15
-        it.check_page("rewind", tmp_path)
+        it.check("rewind")
         it.page.get_by_role("button", name="Change 2 partitions").focus()
         it.page.keyboard.press("Enter")
         it.page.get_by_role("status").wait_for()
