@@ -2,7 +2,7 @@
 
     EVENTHUB_CONNECTION_STRING=... python samples/custom_store.py [DIRECTORY]
 
-`docs/custom-store.md` explains the store. It runs until Ctrl-C. Run it twice: the second run
+`docs/how-to/custom-store.md` explains the store. It runs until Ctrl-C. Run it twice: the second run
 continues where the first one stopped. The directory is created if it is missing. Without Azure:
 `ehcp demo --keep` fills a local hub, prints the variable and keeps the hub running.
 """
@@ -42,14 +42,15 @@ from eventhub_checkpoints.base import (
 
 
 class JsonCheckpointStore(BaseCheckpointStore):
-    """Keeps every record as a JSON file, for consumers that share a POSIX file system."""
+    """Keeps records as JSON files, for consumers that share a POSIX file system."""
 
     def __init__(self, directory: str | Path, **settings: Unpack[StoreSettings]) -> None:
         super().__init__(**settings)
         self._directory = Path(directory)
 
     def read_ownerships(self, scope: Scope) -> Listing[Ownership]:
-        return Listing([Ownership(scope, **row) for row in self._rows(scope, "ownership")])
+        rows = self._rows(scope, "ownership")
+        return Listing([Ownership(scope, **row) for row in rows])
 
     def try_claim(self, proposal: Proposal) -> Won | Lost:
         with self._locked(proposal, "ownership") as path:
@@ -61,15 +62,18 @@ class JsonCheckpointStore(BaseCheckpointStore):
             return Won(won)
 
     def read_checkpoints(self, scope: Scope) -> Listing[Checkpoint]:
-        return Listing([Checkpoint(scope, **row) for row in self._rows(scope, "checkpoint")])
+        rows = self._rows(scope, "checkpoint")
+        return Listing([Checkpoint(scope, **row) for row in rows])
 
     def write_checkpoint(self, checkpoint: Checkpoint, seen: str | Seen) -> Written | Conflict:
         with self._locked(checkpoint, "checkpoint") as path:
             stored = load(path)
             version = stored["version"] if stored else ABSENT
             if seen is not FORCE and version != (ABSENT if seen is UNKNOWN else seen):
-                return Conflict(Checkpoint(checkpoint.scope, **stored) if stored else None)
-            save(path, checkpoint, ["partition_id", "offset", "sequence_number", "version"])
+                scope = checkpoint.scope
+                return Conflict(Checkpoint(scope, **stored) if stored else None)
+            fields = ["partition_id", "offset", "sequence_number", "version"]
+            save(path, checkpoint, fields)
             return Written(checkpoint.version)
 
     def _folder(self, scope: Scope, kind: str) -> Path:
@@ -82,7 +86,8 @@ class JsonCheckpointStore(BaseCheckpointStore):
 
     @contextmanager
     def _locked(self, record: Proposal | Checkpoint, kind: str) -> Generator[Path]:
-        path = self._folder(record.scope, kind) / (quote(record.partition_id, safe="") + ".json")
+        name = quote(record.partition_id, safe="") + ".json"
+        path = self._folder(record.scope, kind) / name
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.with_suffix(".lock").open("w") as lock:
             while True:

@@ -38,7 +38,7 @@ pytestmark = [
 ]
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*.md")])
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md")])
 BLOCKS = [block for page in PAGES for block in blocks(page)]
 
 TESTED_ELSEWHERE = {
@@ -94,6 +94,7 @@ def environment(blob_container, tmp_path) -> Iterator[dict[str, str]]:
             "EHCP_STORE": blob_container.url,
             "EHCP_HUB": hub.connection_string("orders"),
             "EHCP_STATE_DIR": str(tmp_path / "state"),
+            "HEALTH_PORT": "0",
             "BLOB_CONTAINER_SAS_URL": f"{blob_container.url}?{sas}",
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
             "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
@@ -173,13 +174,25 @@ def until_ctrl_c(
     return running.printed
 
 
-def test_the_quick_start_prints_what_readme_shows_in_both_runs(tmp_path: Path) -> None:
+OF_QUICK_START, OF_TUTORIAL = (
+    [block for block in blocks(ROOT / page) if "checkpoint_store=store" in block.text]
+    for page in ("README.md", "docs/tutorials/first-consumer.md")
+)
+
+
+def test_the_quick_start_has_a_program_for_each_client() -> None:
+    assert [block.tab for block in OF_QUICK_START] == ["", "The same without asyncio"]
+    assert [block.tab for block in OF_TUTORIAL] == ["asyncio", "sync"]
+    assert [block.text for block in OF_TUTORIAL] == [block.text for block in OF_QUICK_START]
+
+
+@pytest.mark.parametrize("program", OF_QUICK_START, ids=["aio", "sync"])
+def test_the_quick_start_prints_what_readme_shows_in_both_runs(
+    program: Block, tmp_path: Path
+) -> None:
+    code = program.text
     page = blocks(ROOT / "README.md")
-    code = next(block.text for block in page if block.language == "python")
-    first, second = (
-        next(block.text for block in page if block.note == note)
-        for note in ("first run", "second run")
-    )
+    first = next(block.text for block in page if block.note == "first run")
     url = f"sqlite:///{tmp_path}/checkpoints.db"
     with LocalHub({"orders": 2}) as hub, open_store(url) as store:
         store.create()
@@ -202,7 +215,7 @@ def test_the_quick_start_prints_what_readme_shows_in_both_runs(tmp_path: Path) -
         for partition_id in partition_ids:
             hub.publish("orders", partition_id, ["order"])
         printed = until_ctrl_c(code, tmp_path, given, lambda: saved() == {3})
-        assert sorted(printed.splitlines()) == ["0 3", "1 3", *second.splitlines()]
+        assert sorted(printed.splitlines()) == ["0 3", "1 3"]
 
 
 def commands(block: Block) -> list[str]:
@@ -334,6 +347,21 @@ def test_every_block_names_its_language() -> None:
     known = RUN | PLAIN | set(PARSERS)
     odd = [f"{b.place}: {b.language!r}" for b in BLOCKS if b.language not in known]
     assert not odd, f"use one of {sorted(known)}: {odd}"
+
+
+WIDTH = 88
+"""Columns of a block of the site; what is wider is scrolled."""
+
+
+def test_code_and_commands_fit_their_column() -> None:
+    wide = [
+        f"{block.place}: {line}"
+        for block in BLOCKS
+        if block.page.parent != ROOT
+        for line in block.text.splitlines()
+        if len(line) > WIDTH and (block.language not in PLAIN | {"console"} or line[:2] == "$ ")
+    ]
+    assert not wide, "\n".join(wide)
 
 
 def test_all_data_parses() -> None:

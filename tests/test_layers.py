@@ -424,6 +424,75 @@ def test_a_missing_driver_is_one_sentence_that_names_the_extra() -> None:
         assert install in outcome, (name, outcome)
 
 
+OPENED = """
+from eventhub_checkpoints import MissingDriverError, aio, open_store
+from eventhub_checkpoints.operations.dead_letters import open_dead_letters
+def dead_letters(url):
+    with open_dead_letters(url, hub_of=str):
+        pass
+for url in {urls!r}:
+    for opening in {openings}:
+        try:
+            opening(url)
+        except MissingDriverError as error:
+            print(error)
+        else:
+            print("opened")
+"""
+"""Prints what each missing driver is answered with."""
+
+
+def asked_for(
+    urls: list[str], blocked: list[str] = DRIVERS, openings: str = "open_store, aio.open_store"
+) -> list[str]:
+    """What each way to open each URL wants installed, by the arguments of pip."""
+    done = run_blocked(OPENED.format(urls=urls, openings=f"({openings},)"), blocked)
+    assert not done.stderr, done.stderr
+    return [line.partition(": python -m pip install ")[2] for line in done.stdout.splitlines()]
+
+
+@pytest.mark.waits
+def test_a_url_is_answered_with_all_that_it_needs_at_once() -> None:
+    services = [service for backend in backends.BACKENDS for service in backend.services]
+    extras = {
+        f"{scheme.form}?sig=x": f"'eventhub-checkpoints[{service.extra}]'"
+        for service in services
+        if service.extra
+        for scheme in service.schemes
+    }
+    extras |= {
+        "postgresql+psycopg://host/db": "'eventhub-checkpoints[postgres]'",
+        "postgresql+asyncpg://host/db": "'eventhub-checkpoints[postgres]' asyncpg",
+        "mysql+aiomysql://host/db": "'eventhub-checkpoints[mysql]'",
+        "MARIADB://host/db": "'eventhub-checkpoints[mysql]'",
+    }
+    asked = asked_for([*extras])
+    assert dict(zip(extras, zip(asked[::2], asked[1::2], strict=True), strict=True)) == {
+        # What a sync Table store needs comes with azure-eventhub.
+        url: ("" if url.startswith("table+") else extra, extra)
+        for url, extra in extras.items()
+    }
+
+
+@pytest.mark.waits
+def test_a_table_of_dead_letters_is_answered_in_the_same_way() -> None:
+    urls = ["postgresql://host/db", "mysql://host/db"]
+    assert asked_for(urls, openings="dead_letters") == [
+        "'eventhub-checkpoints[postgres]'",
+        "'eventhub-checkpoints[mysql]'",
+    ]
+
+
+@pytest.mark.waits
+def test_the_class_of_the_sql_store_names_the_extra_of_each_database() -> None:
+    (outcome,) = outcomes([".sql"]).values()
+    assert outcome == (
+        "MissingDriverError the SQL store needs SQLAlchemy and a driver: python -m pip install "
+        "'eventhub-checkpoints[sql]' for SQLite, 'eventhub-checkpoints[postgres]' for PostgreSQL, "
+        "'eventhub-checkpoints[mysql]' for MySQL"
+    )
+
+
 @pytest.mark.waits
 @pytest.mark.parametrize(
     ("blocked", "extra"),

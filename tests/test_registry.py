@@ -270,7 +270,7 @@ def test_a_database_without_a_store_is_told_without_the_name_of_a_similar_one(
 ) -> None:
     said = (
         "^'mssql://host/db' names no store; there is no store for SQL Server, but a custom store "
-        r"can be written for it: docs/custom-store\.md\. Expected one of "
+        r"can be written for it: docs/how-to/custom-store\.md\. Expected one of "
     )
     with pytest.raises(ConfigurationError, match=said) as failure:
         open_it(f"mssql://me:{SECRET}@host/db")

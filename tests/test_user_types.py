@@ -1,12 +1,14 @@
 """README, samples and every Python block of the pages pass mypy and pyright, as a user runs them.
 
-Each page is one file, because its blocks share a namespace; blank lines stand for the prose, so
-that an error names the line of the page. Each tool runs once, over everything.
+Each page is one file, because its blocks share a namespace, or one file for each title of its
+content tabs; blank lines stand for the prose, so that an error names the line of the page. Each
+tool runs once, over everything.
 """
 
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -21,7 +23,7 @@ from page_blocks import blocks
 pytestmark = pytest.mark.long
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/*.md")])
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md")])
 SAMPLES = sorted(ROOT.glob("samples/*.py"))
 INSTALLED = Path(eventhub_checkpoints.__file__).parent.parent
 
@@ -106,11 +108,11 @@ PYRIGHT = {
 }
 
 
-def python_of(page: Path) -> str:
-    """The Python of a page, each block at its own line."""
+def python_of(page: Path, tab: str) -> str:
+    """The Python of a page outside of tabs and in those of a title, each block at its own line."""
     lines: list[str] = []
     for block in blocks(page):
-        if block.language == "python":
+        if block.language == "python" and block.tab in ("", tab):
             lines += [""] * (block.line - 1 - len(lines)) + block.text.splitlines()
     return "\n".join(lines) + "\n"
 
@@ -120,7 +122,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a file for each page and sample, and for what only this test has."""
     folder = tmp_path_factory.mktemp("types")
     for page in PAGES:
-        (folder / f"page_{page.stem.replace('-', '_')}.py").write_text(python_of(page))
+        name = re.sub(r"\W", "_", str(page.relative_to(ROOT).with_suffix("")))
+        tabs = {block.tab for block in blocks(page) if block.language == "python"} - {""}
+        for number, tab in enumerate(sorted(tabs) or [""]):
+            (folder / f"page_{name}_{number}.py").write_text(python_of(page, tab))
     for sample in SAMPLES:
         (folder / sample.name).write_text(sample.read_text())
     (folder / "opened.py").write_text(OPENED)

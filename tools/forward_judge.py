@@ -2,7 +2,7 @@
 
 It shares no logic with the stores: it knows who wrote every version and what every store was shown,
 and derives what "no checkpoint goes back" requires of such a store. The rules are those of
-guarantee G3 in `docs/guarantees.md`.
+guarantee G3 in `docs/reference/guarantees.md`.
 """
 
 from collections import Counter

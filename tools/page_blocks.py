@@ -1,12 +1,16 @@
 """Code blocks of a Markdown page; runs the Python blocks as a reader would.
 
-`python tools/page_blocks.py docs/spark.md` runs the Python blocks of a page, in order, in one
-namespace. Several pages share a process, and each has a namespace of its own. An HTML comment on
-the line above a block marks special cases:
+`python tools/page_blocks.py docs/tutorials/first-spark-job.md` runs the Python blocks of a page, in
+order, in one namespace. Several pages share a process, and each has a namespace of its own. An HTML
+comment on the line above a block marks special cases:
 
     <!-- not run: the reason -->      it cannot run here
     <!-- runs until Ctrl-C -->        it does not end by itself; it is sent Ctrl-C after it has
                                       printed, and must end without a traceback
+
+Blocks in content tabs of one title share a namespace, such as those of all tabs "asyncio". It also
+has the names that the blocks before them, outside of tabs, have defined. What README folds
+(`<details>`) is a tab.
 """
 
 import re
@@ -19,8 +23,11 @@ from typing import Any, TextIO
 
 from waiting import LIMIT
 
-FENCE = re.compile(r"^ {0,3}(`{3,})\s*([\w-]*)[^`]*$")
-COMMENT = re.compile(r"^<!--\s*(.*?)\s*-->$")
+FENCE = re.compile(r"^( *)(`{3,})\s*([\w-]*)[^`]*$")
+COMMENT = re.compile(r"^ *<!--\s*(.*?)\s*-->$")
+TAB = re.compile(r'^( *)===[!+]? "(.+)"$')
+FOLDED = re.compile(r"^<details><summary>(.+)</summary>$")
+UNFOLDED = "</details>"
 NOT_RUN = "not run:"
 UNTIL_CTRL_C = "runs until Ctrl-C"
 GRACE_SECONDS = 0.5
@@ -37,6 +44,7 @@ class Block:
         language: the word after the fence, or "".
         text: content between the fences.
         note: the HTML comment on the line above, or "".
+        tab: title of the content tab in which it is, or "".
     """
 
     page: Path
@@ -44,6 +52,7 @@ class Block:
     language: str
     text: str
     note: str
+    tab: str
 
     @property
     def place(self) -> str:
@@ -68,13 +77,21 @@ def blocks(page: Path) -> list[Block]:
         ValueError: a block has no end.
     """
     lines = page.read_text().splitlines()
-    found, at = [], 0
+    found, at, tab, edge = [], 0, "", 0
     while at < len(lines):
+        indented = len(lines[at]) - len(lines[at].lstrip()) > edge
+        if opened := TAB.match(lines[at]):
+            tab, edge = opened[2], len(opened[1])
+        elif folded := FOLDED.match(lines[at]):
+            tab, edge = folded[1], -1
+        elif lines[at] == UNFOLDED or (lines[at].strip() and not indented):
+            tab = ""
         if fence := FENCE.match(lines[at]):
             comment = COMMENT.match(lines[at - 1]) if at else None
-            end = _closing(lines, at + 1, fence[1], page)
-            text = "\n".join(lines[at + 1 : end])
-            found.append(Block(page, at + 2, fence[2], text, comment[1] if comment else ""))
+            end = _closing(lines, at + 1, fence[2], page)
+            text = "\n".join(line.removeprefix(fence[1]) for line in lines[at + 1 : end])
+            note = comment[1] if comment else ""
+            found.append(Block(page, at + 2, fence[3], text, note, tab))
             at = end
         at += 1
     return found
@@ -135,9 +152,13 @@ class CtrlC:
 
 
 def run(page: Path) -> None:
-    """Run the page's Python blocks, in order, in one namespace."""
-    namespace: dict[str, Any] = {"__name__": "__main__"}
+    """Run the page's Python blocks, in order, in one namespace and one for each title of a tab."""
+    outside: dict[str, Any] = {"__name__": "__main__"}
+    of_tabs: dict[str, dict[str, Any]] = {}
     for block in blocks(page):
+        namespace = of_tabs.setdefault(block.tab, {}) if block.tab else outside
+        for name, value in outside.items():
+            namespace.setdefault(name, value)
         if block.language == "python" and block.runs:
             # With as many empty lines above as on the page, tracebacks name the page's lines.
             code = compile("\n" * (block.line - 1) + block.text, str(page), "exec")

@@ -2,7 +2,7 @@
 
     python -m benchmarks.scale --quick
     python -m benchmarks.scale --only intervals --seed 7
-    python -m benchmarks.scale --docs docs        write tables and plots into docs/scale.md
+    python -m benchmarks.scale --docs docs        write benchmarks/scale.md, and the plots
     python -m benchmarks.scale --only real        real processes, compared with the simulation
 
 The same seed gives the same figures, except for the run times and the table `real`.
@@ -23,6 +23,7 @@ from counts import at_least_one
 
 REAL = "real"
 NAMES = (*TABLES, REAL)
+RESULTS = Path(__file__).parents[1] / "scale.md"
 
 
 def arguments() -> argparse.Namespace:
@@ -40,7 +41,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--only", action="append", choices=NAMES, help="only this table; may be repeated"
     )
-    parser.add_argument("--docs", type=Path, help="the folder of scale.md, which is rewritten")
+    parser.add_argument(
+        "--docs", type=Path, help="the folder of the pages, whose plots are rewritten"
+    )
     parser.add_argument(
         "--load", type=Path, help="an earlier result file: what is in it is not run again"
     )
@@ -74,7 +77,7 @@ def main() -> None:
     print(f"\n{len(set(missing))} simulations in {time.perf_counter() - began:.0f} s")
     if asked.docs:
         for name, section in sections.items():
-            tables.write_into(asked.docs / "scale.md", name, section)
+            tables.write_into(RESULTS, name, section)
         write_plots(asked.docs / "images", outcomes.values())
     asked.json.parent.mkdir(parents=True, exist_ok=True)
     records = [asdict(outcome) for outcome in outcomes.values()]

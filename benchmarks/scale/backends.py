@@ -49,8 +49,8 @@ class Backend:
 
 # Seconds per claim: 1 / the rate of single writes by 64 tasks with the bare driver, in the results
 # of all backends in benchmarks/README.md. Seconds per listed row: the bare list of 1024 rows there;
-# Cassandra: docs/cassandra.md. They contain the client's time, so real servers are faster. The
-# round trips are assumptions: one region, and four for a transaction of Cassandra.
+# Cassandra: docs/reference/cassandra.md. They contain the client's time, so real servers are
+# faster. The round trips are assumptions: one region, and four for a transaction of Cassandra.
 BACKENDS = {
     backend.name: backend
     for backend in (

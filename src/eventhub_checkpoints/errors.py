@@ -47,13 +47,23 @@ class ConfigurationError(CheckpointStoreError, ValueError):
 
 
 class MissingDriverError(ConfigurationError, ImportError):
-    """Backend whose driver is not installed."""
+    """Backend whose driver is not installed.
+
+    Attributes:
+        extra: the extra that installs it; None if no extra does.
+    """
+
+    def __init__(self, message: str, extra: str | None = None) -> None:
+        super().__init__(message)
+        self.extra = extra
 
     @classmethod
-    def of_extra(cls, what: str, extra: str) -> "MissingDriverError":
-        """Return the error that names the extra to install."""
+    def of_extra(cls, what: str, extra: str, *packages: str) -> "MissingDriverError":
+        """Return the error that names the extra to install, and packages that are in no extra."""
+        more = "".join(f" {package}" for package in packages)
         return cls(
-            f"{what} needs its driver: python -m pip install 'eventhub-checkpoints[{extra}]'"
+            f"{what} needs its driver: python -m pip install 'eventhub-checkpoints[{extra}]'{more}",
+            extra,
         )
 
 

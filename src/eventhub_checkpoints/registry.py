@@ -23,7 +23,7 @@ from eventhub_checkpoints._shared.settings import kind_of, nearest_first
 from eventhub_checkpoints.abilities import FullCheckpointStore
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.stores._sync.hooks import log
-from eventhub_checkpoints.stores.backends import BLOB, UNSUPPORTED, scheme_of
+from eventhub_checkpoints.stores.backends import BLOB, UNSUPPORTED, missing_driver_of, scheme_of
 from eventhub_checkpoints.stores.suggestions import did_you_mean
 
 if TYPE_CHECKING:
@@ -83,7 +83,9 @@ def opened(
     scheme, colon, rest = url.partition(":")
     added = _entry_points(group)
     if colon and (entry := _entry_of(added, scheme.lower()) or _entry_of(added, scheme_of(url))):
-        return entry.load()(url, credential=credential, **settings)
+        with missing_driver_of(url):
+            factory = entry.load()
+        return factory(url, credential=credential, **settings)
     hint = did_you_mean(url)
     is_factory = all(part.isidentifier() for path in (scheme, rest) for part in path.split("."))
     if is_factory and not hint:

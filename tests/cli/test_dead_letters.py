@@ -248,7 +248,7 @@ def test_the_functions_are_for_programs_too(office: Office) -> None:
     assert len(source.dead_letters()) == 3
 
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "dead-letters.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs/how-to/dead-letters.md"
 SESSIONS = [block for block in blocks(PAGE) if block.language == "console"]
 
 

@@ -131,7 +131,7 @@ def test_the_dashboard_shows_every_panel_once_and_in_its_place() -> None:
 
 
 def test_every_metric_is_in_the_documentation() -> None:
-    page = (ROOT / "docs" / "operations.md").read_text("utf-8")
+    page = (ROOT / "docs/reference/metrics.md").read_text("utf-8")
     documented = set(re.findall(r"`(ehcp_\w+)`", page))
     assert documented == metric_names()
     for label in GROUP:

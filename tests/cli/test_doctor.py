@@ -48,7 +48,7 @@ from fault_proxy import FaultProxy
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 GROUP = "Workers"
 PARTITIONS = 6
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "doctor.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs/how-to/doctor.md"
 OFFSET_15 = "510"
 """Of event 15 of each partition, as all events have the same size."""
 OWNERS = {str(id_): "first" if id_ < 3 else "second" for id_ in range(PARTITIONS)}

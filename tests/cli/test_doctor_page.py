@@ -1,4 +1,4 @@
-"""The sessions of docs/doctor.md print what the page shows, from the first to the last."""
+"""The sessions of docs/how-to/doctor.md print what the page shows, from the first to the last."""
 
 import os
 import re
@@ -16,7 +16,7 @@ from eventhub_checkpoints.receive.position import EventPosition
 from eventhub_checkpoints.sql import SqlCheckpointStore
 from page_blocks import blocks
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "doctor.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs/how-to/doctor.md"
 SESSIONS = [block for block in blocks(PAGE) if block.language == "console"]
 BEGAN = 1795428000.0
 """2026-11-23T10:00:00Z."""

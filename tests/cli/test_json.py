@@ -16,7 +16,7 @@ from operators import Site, ehcp
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "command-line.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs/reference/command-line.md"
 NAMES = ["fully_qualified_namespace", "eventhub_name", "consumer_group"]
 ROW = re.compile(r"^\| (`[a-z].*?) \| (array|object|lines?) \| (.*?) \| (.*?) ?\|$", re.MULTILINE)
 ROWS = [

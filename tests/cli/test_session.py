@@ -1,4 +1,4 @@
-"""The session of docs/operations.md prints what the page shows, from the first line to the last."""
+"""The session of docs/tutorials/operate-a-group.md prints what the page shows, line by line."""
 
 import os
 import re
@@ -16,7 +16,7 @@ from page_blocks import blocks
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "operations.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs/tutorials/operate-a-group.md"
 [SESSION] = [block for block in blocks(PAGE) if "tests/cli/test_session.py" in block.note]
 BEGAN = 1795428000.0
 """2026-11-23T10:00:00Z."""

@@ -24,7 +24,7 @@ from eventhub_checkpoints.sql import SqlCheckpointStore
 from spark_cluster import HOST, START_SECONDS, BareSpark, standalone
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs/spark-clusters.md"
+PAGE = ROOT / "docs/how-to/spark-clusters.md"
 COUNTS = {"0": 10, "1": 20, "2": 30, "3": 0}
 PROCESSED = {"0": 4, "1": 9}
 """The last sequence numbers that consumers have processed."""

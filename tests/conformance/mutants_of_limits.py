@@ -10,6 +10,7 @@ from sound import Sound, mutant
 from eventhub_checkpoints._shared import deadline as _deadline
 from eventhub_checkpoints._shared.settings import Settings
 from eventhub_checkpoints.conformance.checks.bounds import BOUND
+from eventhub_checkpoints.errors import StoreUnavailableError
 from eventhub_checkpoints.stores._sync.runner import HookRunner
 
 OVERDUE = (
@@ -128,3 +129,14 @@ class TakesFourTimesItsOwnLimits(Sound):
     def write_checkpoint(self, checkpoint: Any, seen: Any) -> Any:
         threading.Event().wait(4 * OWN_LIMIT)
         return super().write_checkpoint(checkpoint, seen)
+
+
+@mutant("a_stalled_list_ends")
+class ListsNothingWithoutAnAnswer(Sound):
+    """To its client, no partition has an owner then."""
+
+    def list_ownership(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return super().list_ownership(*args, **kwargs)
+        except StoreUnavailableError:
+            return []

@@ -202,6 +202,14 @@ class JoinedRows(StallingRows):
         return super()._table(kind, Scope._make(("".join(scope.as_dict().values()), "", "")))
 
 
+@mutant("a_limit_of_one_group_limits_no_other")
+class HasOneIdentity(Sound):
+    """All groups share what is known of their partitions."""
+
+    def identity(self, scope: Any) -> Any:
+        return Scope("all", "all", "all")
+
+
 @mutant("ownerships_of_neighbours_are_apart", "checkpoints_of_neighbours_are_apart")
 class JoinsNames(Sound):
     rows_class = JoinedRows

@@ -64,3 +64,10 @@ def test_the_suites_of_this_package_take_what_is_not_shown_for_a_failure() -> No
         [line] = not_kept(certifier, FAULTS)
     assert line.startswith("a_claim_is_asked_again: not shown: ")
     assert line.endswith(" But: the store is not on our base class")
+
+
+def test_a_backend_whose_lists_no_stall_holds_up_shows_nothing_of_them() -> None:
+    """As one whose readers never wait for its writers."""
+    stalled = [check for check in CHECKS if check.name == "a_stalled_list_ends"]
+    found = verdict(MemoryCheckpointStore, Accessors(stall=lambda seconds: None), stalled)
+    assert found == (Verdict.NOT_SHOWN, "this backend lists during a `stall`, and correctly")

@@ -198,3 +198,52 @@ def test_a_store_with_another_defect_gets_no_note_about_its_rows(
     broken: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([f"{broken}", "--only", "a_checkpoint_is_listed_as_stored"]) == 1
+
+
+HANGS = """
+import threading
+from eventhub_checkpoints import MemoryCheckpointStore
+
+class Hangs(MemoryCheckpointStore):
+    def try_claim(self, proposal):
+        threading.Event().wait()
+"""
+
+
+@pytest.mark.waits
+def test_a_check_that_does_not_end_is_named_with_where_it_hangs(tmp_path: Path) -> None:
+    (tmp_path / "hanging_store.py").write_text(HANGS)
+    command = [sys.executable, "-m", "eventhub_checkpoints.conformance", "hanging_store:Hangs"]
+    options = ["--limit", "3", "--only", "a_first_claim_wins"]
+    path = os.pathsep.join(one for one in sys.path if one)
+    done = subprocess.run(
+        [*command, *options],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=LIMIT,
+    )
+    assert done.returncode == 1
+    assert "a_first_claim_wins has not ended within 3 s. Each thread is here:" in done.stderr
+    assert "hanging_store.py" in done.stderr
+
+
+@pytest.mark.waits
+def test_a_reader_that_has_seen_enough_of_the_list_gets_no_traceback() -> None:
+    command = [sys.executable, "-m", "eventhub_checkpoints.conformance", "--list"]
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, check=False, timeout=LIMIT)
+    os.close(write)
+    assert done.stderr == b""
+    assert done.returncode == 1
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "nan", "soon"])
+def test_a_limit_that_is_no_time_is_refused(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["memory:", "--limit", text])
+    assert ended.value.code == 2
+    assert "argument --limit" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""`docs/guarantees.md` and the checks say the same."""
+"""`docs/reference/guarantees.md` and the checks say the same."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 from eventhub_checkpoints.conformance import CHECKS
 from eventhub_checkpoints.conformance.contract import GUARANTEES
 
-PAGE = (Path(__file__).parents[2] / "docs" / "guarantees.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs/reference/guarantees.md").read_text()
 TITLES = dict(re.findall(r"^## (G\d+) (.+)$", PAGE, re.MULTILINE))
 NOT_SEEN_BY_CHECKS = {"G4"}
 

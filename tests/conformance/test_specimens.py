@@ -1,4 +1,4 @@
-"""Stores from elsewhere, and what `docs/compared.md` says about them."""
+"""Stores from elsewhere, and what `docs/explanation/compared.md` says about them."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -21,7 +21,7 @@ from eventhub_checkpoints.conformance.contract import PROCESSES
 
 pytestmark = pytest.mark.waits
 
-PAGE = Path(__file__).parents[2] / "docs" / "compared.md"
+PAGE = Path(__file__).parents[2] / "docs/explanation/compared.md"
 COLUMNS = ("in memory, sync", "in memory, aio", "Blob, sync", "Blob, aio")
 TRIED = [check for check in CHECKS if check.level != 2 and PROCESSES not in check.needs]
 """Threads find already what processes would find of these stores."""

@@ -11,7 +11,7 @@ from pyspark.sql.functions import col
 from eventhub_checkpoints.localhub import LocalHub
 from page_blocks import blocks
 
-PAGE = Path(__file__).parents[2] / "docs/spark-recipes.md"
+PAGE = Path(__file__).parents[2] / "docs/how-to/spark-json-avro.md"
 ORDERS = [{"device": "a", "value": 1.5}, {"device": "b", "value": -2.0}]
 
 

@@ -1,6 +1,6 @@
 """Lag and replicas against the events that a real consumer then gets, here and by KEDA's formula.
 
-Ten cases on a local hub with stored checkpoints, as `docs/autoscaling.md` shows them.
+Ten cases on a local hub with stored checkpoints, as `docs/how-to/autoscale.md` shows them.
 """
 
 import threading
@@ -27,7 +27,7 @@ from waiting import LIMIT
 # The client leaves the sockets of closed receivers to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 
-PAGE = Path(__file__).parents[2] / "docs" / "autoscaling.md"
+PAGE = Path(__file__).parents[2] / "docs/how-to/autoscale.md"
 EVENT, LAST_EVENT = b"event", b"last"
 
 

@@ -19,14 +19,15 @@ TOOLS = Path(__file__).parents[2] / "tools"
 BEFORE = "    properties: TextMaps ="
 DECLARED = """\
     sizes: list[int] = column("bodySize", "bigint", lambda events: [*map(len, events.bodies)])
-    kinds: list[Text | None] = column("kind", "string", texts(b"x-opt-kind"))
+    kinds: list[Text | None] = column("kind", "string", b"x-opt-kind")
 """
 
 USED = """
 import json
 from amqp_deliveries import client_columns, frames_of, new_link, payload, reference
 from confluent_kafka import TIMESTAMP_CREATE_TIME
-from eventhub_checkpoints.receive.batches import record_batch
+from eventhub_checkpoints.consume.partition_batch import PartitionBatch
+from eventhub_checkpoints.receive.batches import record_batch, schema_of
 from eventhub_checkpoints.receive.columns import Columns
 from eventhub_checkpoints.receive.kafka.records import HeaderReader, Records
 from eventhub_checkpoints.spark.source import EventHubSource
@@ -53,6 +54,10 @@ sources = {
 connection = "Endpoint=sb://ns/;SharedAccessKeyName=n;SharedAccessKey=k;EntityPath=h"
 found = {name: record_batch("0", columns).to_pylist() for name, columns in sources.items()}
 assert found["fast"] == found["client"] == found["generic"]
+kinds = PartitionBatch.of("0", sources["fast"], schema_of(["kind"]))
+assert [event.raw_amqp_message.annotations.get(b"x-opt-kind") for event in kinds] == [
+    None if (kind := row["kind"]) is None else kind.encode() for row in found["fast"]
+]
 last = {name: [rows[-1]["bodySize"], rows[-2:][0]["kind"]] for name, rows in found.items()}
 print(json.dumps([last, EventHubSource({"connectionString": connection}).schema()]))
 """

@@ -298,15 +298,15 @@ FOUND = held("0", 100, 200)
             lambda: expired(HUB, 40, FOUND, until=50),
             ("0", 40, 100),
             "partition 0 of ns/orders: sequence number 40 has expired; the first retained is 100, "
-            "so 10 events are lost. Start from 'earliest', or set failOnDataLoss=false (without "
-            "Spark ReadSettings(fail_on_data_loss=False)) to go on with what is left",
+            "so 10 events are lost. Start from 'earliest', or set failOnDataLoss=false (outside "
+            "Spark: fail_on_data_loss=False) to go on with what is left",
         ),
         (
             lambda: expired(HUB, 40, FOUND),
             ("0", 40, 100),
             "partition 0 of ns/orders: sequence number 40 has expired; the first retained is 100, "
-            "so 60 events are lost. Start from 'earliest', or set failOnDataLoss=false (without "
-            "Spark ReadSettings(fail_on_data_loss=False)) to go on with what is left",
+            "so 60 events are lost. Start from 'earliest', or set failOnDataLoss=false (outside "
+            "Spark: fail_on_data_loss=False) to go on with what is left",
         ),
         (
             lambda: ahead_of_end(HUB, 201, FOUND),
@@ -314,7 +314,7 @@ FOUND = held("0", 100, 200)
             "partition 0 of ns/orders: sequence number 201 lies beyond the end of the partition, "
             "whose next event gets 200. Was the hub deleted and created again? Then its "
             "checkpoints belong to the old one: reset them, start from 'earliest', or set "
-            "failOnDataLoss=false (without Spark ReadSettings(fail_on_data_loss=False)) to read "
+            "failOnDataLoss=false (outside Spark: fail_on_data_loss=False) to read "
             "the new one from its first event. A range or position of yours may be of another hub",
         ),
         (
@@ -330,7 +330,7 @@ FOUND = held("0", 100, 200)
             ("7", 42, 0),
             "ns/orders has no partition 7 any more, it has 0, 3. Was the hub deleted and created "
             "again? Then its checkpoints belong to the old one: reset them, or set "
-            "failOnDataLoss=false (without Spark ReadSettings(fail_on_data_loss=False)) to go on "
+            "failOnDataLoss=false (outside Spark: fail_on_data_loss=False) to go on "
             "with the partitions that are there",
         ),
     ],

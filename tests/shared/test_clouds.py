@@ -21,7 +21,7 @@ from eventhub_checkpoints._shared.clouds import (
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "eventhub_checkpoints"
-PAGE = ROOT / "docs" / "clouds.md"
+PAGE = ROOT / "docs/reference/clouds.md"
 HOST = re.compile(
     r"(?<![\w@/.-])(?:(?:https?|sb)://)?((?:[A-Za-z0-9-]+\.)+(?:com|net|org|io|cn|us|de|eu|gov))(?![\w.(-])"
 )

@@ -9,7 +9,7 @@ import pytest
 from eventhub_checkpoints._shared.durations import UNITS, parse_duration
 from eventhub_checkpoints.errors import ConfigurationError
 
-PAGE = Path(__file__).resolve().parents[2] / "docs/times.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs/reference/times.md"
 
 
 class RelativeDelta:

@@ -22,7 +22,7 @@ from eventhub_checkpoints.stores.legacy import iothub_react, leases
 from eventhub_checkpoints.stores.record_format import checkpoint_of
 
 SCOPE = Scope("ns.servicebus.windows.net", "orders", "$Default")
-PAGE = Path(__file__).parents[2] / "docs" / "wire-format.md"
+PAGE = Path(__file__).parents[2] / "docs/reference/wire-format.md"
 
 every_word = pytest.mark.parametrize("word", OFFSET_WORDS, ids=[each.text for each in OFFSET_WORDS])
 

@@ -10,7 +10,7 @@ import pytest
 from eventhub_checkpoints._shared.times import parse_time
 from eventhub_checkpoints.errors import ConfigurationError
 
-PAGE = Path(__file__).resolve().parents[2] / "docs/times.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs/reference/times.md"
 
 
 def test_the_spellings_on_the_page_are_read_as_it_says() -> None:

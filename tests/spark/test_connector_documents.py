@@ -1,7 +1,8 @@
 """The examples of the JVM connector's two documents, in their order, as its users would move them.
 
-What differs is what `docs/spark-options.md` says: nothing of the JVM is called, a connection string
-is not encrypted, the start at the end is written out, and a batch is written with mode `append`.
+What differs is what `docs/how-to/spark-connector.md` says: nothing of the JVM is called, a
+connection string is not encrypted, the start at the end is written out, and a batch is written
+with mode `append`.
 """
 
 import datetime

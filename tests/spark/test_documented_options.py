@@ -1,4 +1,4 @@
-"""`docs/spark-options.md` and the code: each option is accepted, or refused with its sentence."""
+"""Options on `docs/how-to/spark-connector.md`: each is accepted, or refused with its sentence."""
 
 import re
 from pathlib import Path
@@ -14,7 +14,7 @@ from eventhub_checkpoints.spark.source.options import SourceOptions
 
 pytestmark = pytest.mark.usefixtures("own_module")
 
-PAGE = Path(__file__).parents[2] / "docs" / "spark-options.md"
+PAGE = Path(__file__).parents[2] / "docs/how-to/spark-connector.md"
 STRING = "Endpoint=sb://ns/;SharedAccessKeyName=n;SharedAccessKey=k;EntityPath=orders"
 POSITION = '{"offset":null,"seqNo":7,"enqueuedTime":null,"isInclusive":true}'
 POSITIONS = '{"{\\"ehName\\":\\"orders\\",\\"partitionId\\":0}":' + POSITION + "}"
@@ -63,12 +63,12 @@ VALUES = {
 
 def rows(title):
     """The options of a table by name: what is here, and the sentence without its marks."""
-    section = PAGE.read_text().split(f"\n## {title}\n")[1].split("\n## ")[0]
+    section = PAGE.read_text().split(f"\n### {title}\n")[1].split("\n##")[0]
     cells = [re.split(r" ?\| ?", line)[1:-1] for line in section.splitlines() if "| `" in line]
     return {name.strip("`"): (here, text.replace("`", "")) for name, here, text in cells}
 
 
-SOURCES = {**rows("The JVM connector"), **rows("Spark's Kafka source")}
+SOURCES = {**rows("Options of the JVM connector"), **rows("Options of Spark's Kafka source")}
 SINKS = rows("The sinks")
 
 
@@ -93,8 +93,8 @@ def options(name):
 
 
 def test_the_page_has_every_option_of_the_documents():
-    assert set(rows("The JVM connector")) == OF_CONNECTOR
-    assert set(rows("Spark's Kafka source")) == OF_KAFKA_SOURCE | NEWER
+    assert set(rows("Options of the JVM connector")) == OF_CONNECTOR
+    assert set(rows("Options of Spark's Kafka source")) == OF_KAFKA_SOURCE | NEWER
     assert set(SINKS) == OF_KAFKA_SINK
     refused = {name for name, (here, _) in {**SOURCES, **SINKS}.items() if here == "refused"}
     assert refused == set(REFUSED)
@@ -137,13 +137,12 @@ def test_a_sink_accepts_an_option_or_names_it_as_one_for_reading():
     assert not offenders
 
 
-TABLES = ("spark-source", "spark-sink", "spark-kafka", "spark-options")
+REFERENCE = PAGE.parents[1] / "reference"
+TABLES = (PAGE, *(REFERENCE / f"spark-{name}.md" for name in ("source", "sink", "kafka")))
 IN_DOCS = {
     name
     for page in TABLES
-    for row in re.findall(
-        r"^\| (`[^|]*) \|", PAGE.with_name(f"{page}.md").read_text(), re.MULTILINE
-    )
+    for row in re.findall(r"^\| (`[^|]*) \|", page.read_text(), re.MULTILINE)
     for name in re.findall(r"`([A-Za-z.]+)`", row)
 }
 """Every name in the first column of a table: the options, and some other words."""

@@ -19,7 +19,7 @@ from azure.eventhub import EventData
 
 from page_blocks import blocks
 
-PAGE = Path(__file__).parents[2] / "docs/spark-recipes.md"
+PAGE = Path(__file__).parents[2] / "docs/how-to/spark-json-avro.md"
 GROUP, NAMESPACE = "shop", "ns.servicebus.windows.net"
 
 

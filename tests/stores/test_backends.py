@@ -63,7 +63,7 @@ def test_the_extra_of_a_service_is_one_of_all(backend: Backend, service: Service
 
 
 @by_service
-@pytest.mark.parametrize("page", ["README.md", "docs/stores.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/how-to/choose-a-store.md"])
 def test_the_tables_of_stores_have_the_urls_and_the_extra_of_each_service(
     backend: Backend, service: Service, page: str
 ) -> None:
@@ -73,13 +73,13 @@ def test_the_tables_of_stores_have_the_urls_and_the_extra_of_each_service(
     # The README has no emulator.
     shown = [scheme.form.partition(":")[0] for scheme in service.schemes if scheme.name != "http"]
     assert any(all(f"`{scheme}:" in row for scheme in shown) for row in rows)
-    if page == "docs/stores.md":
+    if page == "docs/how-to/choose-a-store.md":
         assert any(all(scheme.form in row for scheme in service.schemes) for row in rows)
 
 
 @by_backend
 def test_the_page_on_configurations_has_the_type_and_the_keys(backend: Backend) -> None:
-    page = (ROOT / "docs/configuration.md").read_text()
+    page = (ROOT / "docs/reference/configuration.md").read_text()
     assert f'`"{backend.type_name}"`' in page
     assert [name for name in (*backend.keys, *backend.settings) if f"`{name}`" not in page] == []
 
@@ -88,6 +88,17 @@ def test_every_database_of_the_sql_store_has_a_dialect() -> None:
     (sql,) = (backend for backend in BACKENDS if backend.name == "sql")
     assert list(DIALECTS) == list(sql.schemes)
     assert all(dialect.service == sql.service(name) for name, dialect in DIALECTS.items())
+
+
+def test_the_extra_of_a_database_installs_the_first_driver_of_both_variants() -> None:
+    """The others, which a URL may name, are installed by the user."""
+    extras = PROJECT["optional-dependencies"]
+    for dialect in DIALECTS.values():
+        first = {names[0] for names in dialect.drivers.values()}
+        installed = " ".join(extras[dialect.service.extra])
+        assert [name for name in first - {"pysqlite"} if name not in installed] == []
+        every = {name for names in dialect.drivers.values() for name in names}
+        assert every - first == {*dialect.service.other_drivers}
 
 
 def test_no_scheme_has_two_meanings() -> None:

@@ -7,6 +7,9 @@ import pytest
 
 from backends import BACKENDS, VARIANTS
 
+DATABASES = {"sqlite": "sqlite", "postgres": "postgresql", "mysql": "mysql"}
+"""The backends of the SQL store, and the dialect of each."""
+
 
 def in_turn(names: Iterable[str] = BACKENDS, variant: str = "variant") -> pytest.MarkDecorator:
     """Parametrize `backend`, and the fixture `variant`, which is given `sync` and `aio` in turn.

@@ -10,7 +10,7 @@ from page_blocks import blocks
 
 pytestmark = pytest.mark.waits
 
-PAGE = Path(__file__).parents[2] / "docs" / "testing.md"
+PAGE = Path(__file__).parents[2] / "docs/how-to/test-with-pytest.md"
 IMPORT = "from orders import order_processor"
 """What the page says that the tests begin with, besides the lines that it shows."""
 

@@ -85,3 +85,46 @@ def test_a_fence_within_a_longer_fence_is_text(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("````text\n```python\n1 / 0\n```\n````\n")
     assert [block.language for block in page_blocks.blocks(page)] == ["text"]
+
+
+TABS = """
+```python
+a = 1
+```
+
+=== "asyncio"
+
+    <!-- not run: of a tab -->
+    ```text
+    note
+    ```
+
+    ```python
+    b = a + 1
+    print(b)
+    ```
+
+=== "sync"
+
+    ```python
+    print(a, "b" in globals())
+    ```
+
+```python
+print("b" in globals())
+```
+"""
+
+
+def test_blocks_of_a_tab_share_the_names_outside_and_no_others(tmp_path: Path) -> None:
+    ran = run(tmp_path, TABS)
+    assert (ran.stdout, ran.returncode) == ("2\n1 False\nFalse\n", 0), ran.stderr
+    found = page_blocks.blocks(tmp_path / "page.md")
+    assert [block.tab for block in found] == ["", "asyncio", "asyncio", "sync", ""]
+    assert (found[1].note, found[1].text) == ("not run: of a tab", "note")
+
+
+def test_what_is_folded_is_a_tab(tmp_path: Path) -> None:
+    folded = "<details><summary>asyncio</summary>\n\n```python\nb = 1\n```\n\ntext\n\n</details>\n"
+    ran = run(tmp_path, f"{folded}\n```python\nprint('b' in globals())\n```\n")
+    assert ran.stdout == "False\n", ran.stderr

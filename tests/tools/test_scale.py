@@ -1,4 +1,4 @@
-"""Consumer groups on a simulated clock: the facts on which the figures of docs/scale.md rest."""
+"""Consumer groups on a simulated clock: the facts behind benchmarks/scale.md."""
 
 import asyncio
 import time

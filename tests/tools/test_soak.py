@@ -166,6 +166,6 @@ def test_the_workaround_keeps_no_tags(connection, forgetting, receive) -> None:
 
 
 def test_users_are_shown_the_workaround_that_the_soak_uses() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "memory.md").read_text()
+    page = (Path(__file__).parents[2] / "docs/explanation/performance.md").read_text()
     for part in (delivery_tags.NoTags, delivery_tags.forget_delivery_tags, tags_kept):
         assert inspect.getsource(part) in page

@@ -35,7 +35,7 @@ def main(arguments: list[str] | None = None) -> int:
     real.add_argument("--seconds", type=float, default=plan.seconds)
     real.add_argument("--rate", type=float, default=plan.rate, help="events per second")
     real.add_argument("--leak", type=int, metavar="BYTES", default=0, help="kept of every event")
-    real.add_argument("--keep-tags", action="store_true", help="see docs/memory.md")
+    real.add_argument("--keep-tags", action="store_true", help="see the page on performance")
     day = ways.add_parser("day", help="consumers on a simulated clock")
     day.add_argument("--hours", type=float, default=24.0)
     day.add_argument("--seed", type=int, default=1)

@@ -1,6 +1,6 @@
 """Keeps azure-eventhub from remembering the delivery tag of every event that it receives.
 
-`docs/memory.md` explains why, and shows this code to users.
+`docs/explanation/performance.md` explains why, and shows this code to users.
 """
 
 from azure.eventhub._pyamqp.aio._receiver_async import ReceiverLink as AioReceiverLink
@@ -11,7 +11,7 @@ class NoTags(set[bytes]):
     """Set of delivery tags that stays empty."""
 
     def add(self, tag: bytes) -> None:
-        """Forget the tag: the client looks it up to settle an event, which it never does."""
+        """Forget the tag: settling an event would need it, and never happens."""
 
 
 def forget_delivery_tags() -> None:

@@ -2,7 +2,7 @@
 
 An offset is opaque, so nothing in a string itself tells a word from an offset. Every reader of a
 stored position, and every parser of an offset, decides by this table, which
-`docs/wire-format.md` repeats.
+`docs/reference/wire-format.md` repeats.
 
 Source: azure-event-hubs-go 3, `persist/checkpoint.go` and `storage/storage.go`,
 `WithInitialCheckpoint`; azure-event-hubs-java, `AzureBlobLease.java` and `PartitionContext.java`;

@@ -3,8 +3,8 @@
 A backend subclasses `BaseCheckpointStore` and implements `read_ownerships`, `try_claim`,
 `read_checkpoints` and `write_checkpoint`. The base class handles everything that backends tend to
 get wrong: the SDK's dicts and its order of calls, concurrent claims, retries and their ambiguous
-outcomes, checkpoints that must not go back, clocks, and releases. `docs/custom-store.md` builds a
-store from scratch.
+outcomes, checkpoints that must not go back, clocks, and releases. `docs/how-to/custom-store.md`
+builds a store from scratch.
 """
 
 from eventhub_checkpoints._shared.deadline import seconds_left

@@ -1,19 +1,25 @@
 """`python -m eventhub_checkpoints.conformance URL`: certify the store that a URL names."""
 
 import argparse
+import faulthandler
 import importlib
 import inspect
 import logging
+import multiprocessing
+import os
 import sys
 import uuid
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from operator import attrgetter
+from threading import Timer
 from typing import Any, NoReturn, cast
 
 from eventhub_checkpoints._shared.error_messages import message_of
 from eventhub_checkpoints._shared.secrets import masked, quoted
+from eventhub_checkpoints._shared.settings import SECONDS, is_seconds
 from eventhub_checkpoints.aio.registry import GROUP as AIO_GROUP
 from eventhub_checkpoints.conformance.certify import Certifier, certify
 from eventhub_checkpoints.conformance.checks import CHECKS
@@ -23,6 +29,9 @@ from eventhub_checkpoints.conformance.report import Outcome, Verdict
 from eventhub_checkpoints.errors import CheckpointStoreError, ConfigurationError, StoreNotReadyError
 from eventhub_checkpoints.registry import GROUP, is_async_store, opened, shown
 
+LIMIT = 300.0
+"""Seconds after which a check hangs: a sound store needs a tenth of it for the longest."""
+SIGNS = {Verdict.PASSED: ".", Verdict.FAILED: "F", Verdict.NOT_SHOWN: "-"}
 NOT_SHARED = (
     "a second store of this factory does not list what the first one has claimed: each must open "
     "the same backend, so that its stores share their rows as those of several processes do"
@@ -47,9 +56,19 @@ def parser() -> argparse.ArgumentParser:
     add("--accessors", metavar="MODULE:NAME", help="a function from a store to its Accessors")
     add("--only", metavar="NAME", action="append", help="only this check or guarantee; repeatable")
     add("--list", action="store_true", help="print the checks and run none")
+    help_limit = "end with status 1 if a check takes longer; 300 by default"
+    add("--limit", metavar="SECONDS", type=seconds, default=LIMIT, help=help_limit)
     add("--json", action="store_true", help="print the report as JSON")
     add("--verbose", action="store_true", help="also name the checks that passed")
     return commands
+
+
+def seconds(text: str) -> float:
+    """Return a number of seconds; argparse reports the error of another text."""
+    value = float(text)
+    if not is_seconds(value):
+        raise argparse.ArgumentTypeError(f"{text} is not {SECONDS}")
+    return value
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -84,13 +103,20 @@ def run(options: argparse.Namespace, checks: Sequence[Check]) -> int:
     make_store = partial(opened_store, url, options.aio)
     accessors = None if options.accessors is None else named_function(options.accessors)
     look(make_store, shown(options.url), options.create)
-    report = certify(
-        make_store,
-        accessors,
-        name=f"{shown(options.url)} ({'aio' if options.aio else 'sync'})",
-        checks=checks,
-        progress=None if options.json else progress,
-    )
+    with watched(checks, options.limit) as ended:
+
+        def progress(outcome: Outcome) -> None:
+            ended()
+            if not options.json:
+                print(SIGNS[outcome.verdict], end="", flush=True, file=sys.stderr)
+
+        report = certify(
+            make_store,
+            accessors,
+            name=f"{shown(options.url)} ({'aio' if options.aio else 'sync'})",
+            checks=checks,
+            progress=progress,
+        )
     if not options.json:
         print(file=sys.stderr)
     print(report.json() if options.json else report.text(options.verbose))
@@ -193,14 +219,53 @@ def chosen(names: Sequence[str]) -> Sequence[Check]:
     return [check for check in CHECKS if not names or check in chosen_checks]
 
 
-def progress(outcome: Outcome) -> None:
-    """Print one character for each check."""
-    signs = {Verdict.PASSED: ".", Verdict.FAILED: "F", Verdict.NOT_SHOWN: "-"}
-    print(signs[outcome.verdict], end="", flush=True, file=sys.stderr)
+@contextmanager
+def watched(checks: Sequence[Check], limit: float) -> Iterator[Callable[[], None]]:
+    """Yield what is to be called after each check; end the process if one takes too long.
+
+    What hangs is often a lock of the store's driver, which everything else would wait for, too.
+
+    Args:
+        checks: in the order in which they are run.
+        limit: seconds that each may take.
+    """
+    names = iter([*(check.name for check in checks), "the end of the processes that race"])
+
+    def give_up(name: str) -> None:
+        print(f"\n{name} has not ended within {limit:g} s. Each thread is here:", file=sys.stderr)
+        faulthandler.dump_traceback()
+        for process in multiprocessing.active_children():
+            process.kill()
+        os._exit(1)
+
+    def started() -> Timer:
+        timer = Timer(limit, give_up, [next(names)])
+        timer.daemon = True
+        timer.start()
+        return timer
+
+    running = started()
+
+    def ended() -> None:
+        nonlocal running
+        running.cancel()
+        running = started()
+
+    try:
+        yield ended
+    finally:
+        running.cancel()
 
 
 if __name__ == "__main__":
     # Imported by its real name, so that racing processes can unpickle its functions.
     from eventhub_checkpoints.conformance import __main__ as command
 
-    sys.exit(command.main())
+    try:
+        status = command.main()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Who reads has seen enough; at its exit, Python would try to write the rest again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = 1
+    sys.exit(status)

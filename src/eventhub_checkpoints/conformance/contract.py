@@ -27,7 +27,7 @@ GUARANTEES = {
     "G10": "bounded",
     "G11": "a good guest",
 }
-"""Number and short name, as in `docs/guarantees.md`."""
+"""Number and short name, as in `docs/reference/guarantees.md`."""
 
 LEVELS = {
     1: "black box",
@@ -59,7 +59,7 @@ class Check:
     Attributes:
         name: the function's name, which states the property.
         guarantees: numbers of its guarantees; reports list it under the first one.
-        habits: client behaviour that it follows from, numbered as in `docs/guarantees.md`.
+        habits: client behaviour that it follows from, as numbered in the guarantees' page.
         needs: what it requires to run: `"base"`, `"processes"`, or names of accessors.
         sentence: the sentence of the contract.
         waits: whether it waits for the time limit of a call that hangs, and disturbs no other check

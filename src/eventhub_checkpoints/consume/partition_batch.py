@@ -7,17 +7,16 @@ import pyarrow as pa
 from azure.eventhub import EventData
 
 from eventhub_checkpoints.receive.batches import record_batch, string_array
-from eventhub_checkpoints.receive.columns import (
-    ENQUEUED_TIME,
-    OFFSET,
-    PARTITION_KEY,
-    PUBLISHER,
-    SEQUENCE_NUMBER,
-    Columns,
-)
+from eventhub_checkpoints.receive.columns import COLUMNS, OFFSET, SEQUENCE_NUMBER, Columns, Type
 
-ANNOTATIONS = {"publisher": PUBLISHER, "partitionKey": PARTITION_KEY}
-"""Message annotations by the columns that hold their text."""
+ANNOTATIONS = [column for column in COLUMNS.values() if column.annotation is not None]
+"""Columns that hold a message annotation each."""
+AS_RECEIVED: Mapping[Type, Callable[[Any], Any]] = {
+    "string": str.encode,
+    "bigint": int,
+    "timestamp": lambda time: round(time.timestamp() * 1000),
+}
+"""How a value of a column becomes that of an annotation again, by the column's type."""
 MESSAGE_PROPERTIES: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     **{
         name: (name.replace("-", "_"), str.encode)
@@ -119,14 +118,14 @@ def event_of(row: Mapping[str, Any], number: int, offset: str | None) -> EventDa
     """
     event = EventData(row.get("body") or b"")
     event.properties = dict(row.get("properties") or [])
-    annotations: dict[Any, Any] = {SEQUENCE_NUMBER: number}
+    annotations: dict[Any, Any] = {
+        column.annotation: AS_RECEIVED[column.type](value)
+        for column in ANNOTATIONS
+        if (value := row.get(column.name)) is not None
+    }
+    annotations[SEQUENCE_NUMBER] = number
     if offset is not None:
         annotations[OFFSET] = offset.encode()
-    if (enqueued := row.get("enqueuedTime")) is not None:
-        annotations[ENQUEUED_TIME] = round(enqueued.timestamp() * 1000)
-    for name, annotation in ANNOTATIONS.items():
-        if (value := row.get(name)) is not None:
-            annotations[annotation] = value.encode()
     message = event.raw_amqp_message
     message.annotations = annotations
     for key, value in row.get("systemProperties") or []:

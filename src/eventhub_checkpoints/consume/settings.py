@@ -26,7 +26,7 @@ from eventhub_checkpoints.receive.arrow.plan import address_of
 from eventhub_checkpoints.receive.columns import COLUMNS, column_types
 from eventhub_checkpoints.receive.ranges import ReadSettings, ReceivePath
 
-EXPIRES_AFTER = 6
+EXPIRY_INTERVALS = 6
 """Times `load_balancing_interval` after which an ownership expires, unless that is set.
 
 Source: azure-eventhub 5.15.1, `EventHubConsumerClient`.
@@ -87,7 +87,7 @@ class ConsumeSettings:
     def expires_after(self) -> float:
         """Seconds after which an ownership that was not renewed counts as expired."""
         seconds = self.partition_ownership_expiration_interval
-        return EXPIRES_AFTER * self.load_balancing_interval if seconds is None else seconds
+        return EXPIRY_INTERVALS * self.load_balancing_interval if seconds is None else seconds
 
     @cached_property
     def read(self) -> ReadSettings:

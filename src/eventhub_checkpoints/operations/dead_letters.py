@@ -42,7 +42,7 @@ from eventhub_checkpoints.receive.amqp.queries import explained
 from eventhub_checkpoints.receive.hub import partition_properties
 from eventhub_checkpoints.receive.ranges import OPERATION_TIMEOUT, PREFETCH
 from eventhub_checkpoints.records import Scope
-from eventhub_checkpoints.stores.backends import SQL, scheme_of
+from eventhub_checkpoints.stores.backends import SQL, missing_driver_of, scheme_of
 
 SOURCES = (
     "a file (dead-letters.jsonl, file:///PATH), the URL of a SQL database (sqlite:///FILE, "
@@ -181,8 +181,9 @@ def open_dead_letters(
     """
     scheme, slashes, _ = source.partition("://")
     if slashes and scheme_of(source) in SQL.schemes:
-        # Imported here: only a table needs SQLAlchemy.
-        from eventhub_checkpoints.sql import DeadLetterTable
+        with missing_driver_of(source):
+            # Imported here: only a table needs SQLAlchemy.
+            from eventhub_checkpoints.sql import DeadLetterTable
 
         with DeadLetterTable(
             source, timeout=timeout, unreachable_timeout=unreachable_timeout

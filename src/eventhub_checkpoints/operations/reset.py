@@ -66,7 +66,7 @@ def goal_of(kind: str, value: str = "") -> Goal:
 
     Args:
         kind: one of `KINDS`.
-        value: a number, a time, or a duration before now; see `docs/times.md`.
+        value: a number, a time, or a duration before now; see `docs/reference/times.md`.
 
     Raises:
         ConfigurationError: there is no such kind, or the value is not one of it.

@@ -9,7 +9,7 @@ client and Kafka each offer their events as `Events`, so a declaration covers al
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from operator import attrgetter
+from operator import attrgetter, methodcaller
 from typing import Any, Literal, NamedTuple, Protocol, Self
 
 SEQUENCE_NUMBER = b"x-opt-sequence-number"
@@ -90,27 +90,27 @@ class Events(Protocol):
 
 
 class Column(NamedTuple):
-    """Declaration of a column: its name in Arrow and Spark, its type, and how to read it."""
+    """Declaration of a column: its name in Arrow and Spark, its type, and how to read it.
+
+    Attributes:
+        annotation: message annotation that it holds; None: it holds something else.
+    """
 
     name: str
     type: Type
     read: Callable[[Events], Any]
+    annotation: bytes | None
 
 
-def column(name: str, kind: Type, read: Callable[[Events], Any]) -> Any:
-    """Declare a column as a field of `Columns`."""
+def column(name: str, kind: Type, source: bytes | Callable[[Events], Any]) -> Any:
+    """Declare a column as a field of `Columns`, read from a message annotation or by a function."""
     empty = TextMaps if kind == "map<string,string>" else list
-    return field(default_factory=empty, metadata={"column": Column(name, kind, read)})
-
-
-def texts(annotation: bytes) -> Callable[[Events], Any]:
-    """Read a message annotation as a string."""
-    return lambda events: events.texts(annotation)
-
-
-def integers(annotation: bytes) -> Callable[[Events], Any]:
-    """Read a message annotation that is a number."""
-    return lambda events: events.integers(annotation)
+    if isinstance(source, bytes):
+        values = "texts" if kind == "string" else "integers"
+        declared = Column(name, kind, methodcaller(values, source), source)
+    else:
+        declared = Column(name, kind, source, None)
+    return field(default_factory=empty, metadata={"column": declared})
 
 
 @dataclass(slots=True, kw_only=True)
@@ -121,16 +121,23 @@ class Columns:
         offsets: opaque; None where the transport has none.
         enqueued: milliseconds since the epoch; None where there is no time.
         publishers, partition_keys: None where an event has none.
+        size: total size of all bodies, in bytes.
     """
 
     bodies: list[bytes] = column("body", "binary", attrgetter("bodies"))
-    offsets: list[Text | None] = column("offset", "string", texts(OFFSET))
-    numbers: list[int] = column("sequenceNumber", "bigint", integers(SEQUENCE_NUMBER))
-    enqueued: list[int | None] = column("enqueuedTime", "timestamp", integers(ENQUEUED_TIME))
-    publishers: list[Text | None] = column("publisher", "string", texts(PUBLISHER))
-    partition_keys: list[Text | None] = column("partitionKey", "string", texts(PARTITION_KEY))
+    offsets: list[Text | None] = column("offset", "string", OFFSET)
+    numbers: list[int] = column("sequenceNumber", "bigint", SEQUENCE_NUMBER)
+    enqueued: list[int | None] = column("enqueuedTime", "timestamp", ENQUEUED_TIME)
+    publishers: list[Text | None] = column("publisher", "string", PUBLISHER)
+    partition_keys: list[Text | None] = column("partitionKey", "string", PARTITION_KEY)
     properties: TextMaps = column("properties", "map<string,string>", attrgetter("properties"))
     systems: TextMaps = column("systemProperties", "map<string,string>", attrgetter("systems"))
+
+    # Counted once: to read the length of a body is to fetch it into the cache again.
+    size: int = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.size = sum(map(len, self.bodies))
 
     @classmethod
     def of(cls, events: Events, fields: Collection[str] | None = None) -> Self:
@@ -141,11 +148,6 @@ class Columns:
     def __len__(self) -> int:
         return len(self.numbers)
 
-    @property
-    def size(self) -> int:
-        """Total size of all bodies, in bytes."""
-        return sum(map(len, self.bodies))
-
     def part(self, begin: int, end: int) -> "Columns":
         """Return the rows from `begin` up to, not including, `end`."""
         return Columns(**{name: getattr(self, name)[begin:end] for name in COLUMNS})
@@ -154,6 +156,7 @@ class Columns:
         """Append the rows of other columns."""
         for name in COLUMNS:
             getattr(self, name).extend(getattr(more, name))
+        self.size += more.size
 
     @classmethod
     def joined(cls, parts: Iterable["Columns"]) -> Self:
@@ -165,7 +168,9 @@ class Columns:
 
 
 COLUMNS: Mapping[str, Column] = {
-    declared.name: declared.metadata["column"] for declared in fields(Columns)
+    declared.name: declared.metadata["column"]
+    for declared in fields(Columns)
+    if "column" in declared.metadata
 }
 """Declarations by field of `Columns`."""
 

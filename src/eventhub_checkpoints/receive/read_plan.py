@@ -76,7 +76,7 @@ def report(loss: DataLossError, settings: ReadSettings) -> None:
     log.warning("%s", loss)
 
 
-GO_ON = "failOnDataLoss=false (without Spark ReadSettings(fail_on_data_loss=False))"
+GO_ON = "failOnDataLoss=false (outside Spark: fail_on_data_loss=False)"
 
 
 def expired(

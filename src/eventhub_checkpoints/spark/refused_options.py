@@ -1,6 +1,6 @@
 """Options of the JVM connector and of Spark's Kafka source and sink that are refused, and why.
 
-`docs/spark-options.md` has the same sentences; a test compares them.
+`docs/how-to/spark-connector.md` has the same sentences; a test compares them.
 """
 
 from collections.abc import Mapping

@@ -8,9 +8,12 @@ a backend is imported here: the registry reaches its class by entry point.
 A scheme names the service; a driver or a transport may follow a `+`, as in `postgresql+asyncpg:`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import NamedTuple
+
+from eventhub_checkpoints.errors import MissingDriverError
 
 
 class Scheme(NamedTuple):
@@ -37,12 +40,14 @@ class Service(NamedTuple):
         extra: the extra that installs its driver; `""` if it needs none.
         schemes: of its URLs.
         emulator_port: on which the emulator of a storage account serves it; None for any other.
+        other_drivers: that a URL may name after a `+`, and that the extra does not install.
     """
 
     title: str
     extra: str
     schemes: tuple[Scheme, ...]
     emulator_port: int | None = None
+    other_drivers: tuple[str, ...] = ()
 
     @property
     def form(self) -> str:
@@ -139,6 +144,7 @@ SQL = Backend(
                     5432,
                 ),
             ),
+            other_drivers=("asyncpg",),
         ),
         Service(
             "MySQL",
@@ -198,3 +204,21 @@ def scheme_of(url: str) -> str:
     """Return the scheme of a URL, in lower case and without a driver; `""` if there is none."""
     scheme, colon, _ = url.partition(":")
     return scheme.lower().partition("+")[0] if colon else ""
+
+
+@contextmanager
+def missing_driver_of(url: str) -> Iterator[None]:
+    """Name the extra of a URL's service if this block imports a backend without its driver.
+
+    The backend's own error does not know the URL: of several extras it names the smallest.
+    """
+    try:
+        yield
+    except MissingDriverError as error:
+        scheme, beginning = scheme_of(url), url.partition(":")[0]
+        if error.extra is None or scheme not in SCHEMES:
+            raise
+        service = next(each for each in BACKENDS if scheme in each.schemes).service(scheme)
+        driver = beginning.partition("+")[2]
+        others = [driver] if driver in service.other_drivers else []
+        raise MissingDriverError.of_extra(f"{beginning}://", service.extra, *others) from None

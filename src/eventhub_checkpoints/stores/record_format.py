@@ -4,7 +4,7 @@ The SDKs write the same fields with small differences: keys in another case, no 
 placeholder instead of one, a sequence number as a string. A row that cannot be read does not affect
 any other.
 
-Source: run against the newest official stores; `docs/wire-format.md` has the tables.
+Source: run against the newest official stores; `docs/reference/wire-format.md` has the tables.
 """
 
 from collections.abc import Mapping, Sequence

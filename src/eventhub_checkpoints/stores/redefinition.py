@@ -57,6 +57,23 @@ def is_redefined(kind: type, name: str, inherited: object) -> bool:
     return not name.startswith("__") and value is not inherited
 
 
+def fault_of_attribute(value: object, inherited: object) -> str:
+    """Return what a store has to change in an attribute that it sets on itself; `""`: nothing.
+
+    A function in place of a method is accepted, as mocks need it.
+
+    Args:
+        value: of the attribute.
+        inherited: what the base class has by its name, None: nothing.
+    """
+    if isinstance(inherited, bool):
+        return fault_of_flag(value)
+    is_method = hasattr(type(inherited), "__get__") and not isinstance(inherited, property)
+    if is_method and not callable(value):
+        return f"be a method, or have another name; its type is {type(value).__name__}"
+    return ""
+
+
 def fault_of_flag(value: object) -> str:
     """Return what a class has to change in what it has by the name of a flag; `""`: nothing."""
     if isinstance(value, bool):

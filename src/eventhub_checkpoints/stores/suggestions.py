@@ -23,7 +23,7 @@ STORAGE_ACCOUNT = (
     "; the connection string of a storage account goes to "
     "BlobCheckpointStore.from_connection_string or TableCheckpointStore.from_connection_string"
 )
-CUSTOM = "a custom store can be written for it: docs/custom-store.md"
+CUSTOM = "a custom store can be written for it: docs/how-to/custom-store.md"
 EVENT_HUB = "; this is the connection string of an event hub, not the URL of a store"
 HOST = r"[\w.-]+:(?P<port>\d+)(?:/\d*)?"
 

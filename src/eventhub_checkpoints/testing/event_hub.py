@@ -33,7 +33,7 @@ class EventHub:
         ValueError: the name or the number of partitions is invalid, or the name is taken.
 
     Attributes:
-        local_hub: for [fault injection](localhub.md#fault-injection); its methods take `name`.
+        local_hub: for [fault injection](../localhub.md#fault-injection); its methods take `name`.
         name: of the hub.
     """
 

@@ -10,6 +10,7 @@ from eventhub_checkpoints._shared.wrapping import innermost
 from eventhub_checkpoints.conformance.clients import Client, Loop
 from eventhub_checkpoints.errors import StoreError
 from eventhub_checkpoints.records import Scope
+from eventhub_checkpoints.stores.hook_results import Lost
 
 SCOPE = Scope("ns", "orders", "$Default")
 RESULTS = [None, True, "won"]
@@ -36,7 +37,7 @@ def make(request: pytest.FixtureRequest, loop: Loop) -> Any:
             return result
 
         function = returns if request.param == "sync" else returns_later
-        function.__name__ = hook
+        # Its name is not that of the hook, as behind a decorator without `functools.wraps`.
         return Client(type("Mine", (kind,), {hook: function})(), SCOPE, loop)
 
     return made
@@ -62,6 +63,23 @@ def test_an_answer_of_a_batch_that_is_something_else_is_named(make: Any) -> None
     client = make("try_claims", [None, None])
     with pytest.raises(StoreError, match="try_claims returned NoneType; expected Won or Lost"):
         client.claim_ownership([client.proposal(key, "me") for key in "01"])
+
+
+BATCHES = {
+    "True": (True, "Mine.try_claims returned bool; expected a list of answers, or None"),
+    "short": ([Lost()], "Mine.try_claims returned 1 answers to 2 proposals"),
+    "long": ([Lost()] * 3, "Mine.try_claims returned 3 answers to 2 proposals"),
+}
+
+
+@pytest.mark.parametrize(("answers", "said"), BATCHES.values(), ids=BATCHES)
+def test_a_batch_without_an_answer_to_each_proposal_is_named(
+    make: Any, answers: object, said: str
+) -> None:
+    client = make("try_claims", answers)
+    with pytest.raises(StoreError) as failure:
+        client.claim_ownership([client.proposal(key, "me") for key in "01"])
+    assert str(failure.value) == said
 
 
 @pytest.mark.parametrize("variant", ["sync", "aio"])

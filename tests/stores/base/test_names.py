@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from functools import cached_property, lru_cache, partial, partialmethod, wraps
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
-from eventhub_checkpoints import abilities, base
+from eventhub_checkpoints import abilities, aio, base
 from eventhub_checkpoints.abilities import Deletes, KeepsHistory, ListsScopes, Replaces
 from eventhub_checkpoints.aio import abilities as aio_abilities
 from eventhub_checkpoints.aio import base as aio_base
@@ -25,7 +26,7 @@ FLAGS = [name for name in HOOKS if isinstance(vars(Hooks)[name], bool)]
 BASES = [base.BaseCheckpointStore, aio_base.BaseCheckpointStore]
 ABILITIES = ["ListsScopes", "Deletes", "KeepsHistory", "WritesInTransaction"]
 """Those that have hooks."""
-PAGE = Path(__file__).parents[3] / "docs" / "custom-store.md"
+PAGE = Path(__file__).parents[3] / "docs/how-to/custom-store.md"
 SECTION = PAGE.read_text().partition("## Names")[2].partition("\n## ")[0]
 ROWS = [line.split("|")[1] for line in SECTION.splitlines() if line.startswith("| `")]
 OWN = [name for row in ROWS for name in re.findall(r"`(\w+)`", row)]
@@ -101,7 +102,8 @@ def test_the_base_class_has_one_private_name_and_the_public_ones_of_the_tutorial
 
 
 def test_the_api_page_lists_every_hook() -> None:
-    _, _, entry = (PAGE.parent / "api.md").read_text().partition(".base.BaseCheckpointStore\n")
+    page = (PAGE.parents[1] / "reference/api/base.md").read_text()
+    _, _, entry = page.partition(".base.BaseCheckpointStore\n")
     listed = re.findall(r"        - (\w+)", entry.partition("\n:::")[0])
     assert set(HOOKS) <= {*listed}
 
@@ -233,6 +235,28 @@ def test_a_flag_that_is_no_bool_is_refused(kind: type) -> None:
                 f"Mine.{name} must be True or False, or have another name; "
                 f"its type is {type(other).__name__}"
             )
+
+
+@pytest.mark.parametrize("kind", BASES)
+def test_an_attribute_by_a_name_of_the_base_class_is_refused(kind: type) -> None:
+    """What a store sets on itself would replace the method or the flag without a word."""
+    full: Any = MemoryCheckpointStore if kind is BASES[0] else aio.MemoryCheckpointStore
+    store = full()
+    for name in FLAGS:
+        setattr(store, name, getattr(store, name))
+        with pytest.raises(ConfigurationError) as refused:
+            setattr(store, name, "x")
+        assert str(refused.value) == (
+            f"MemoryCheckpointStore.{name} must be True or False, or have another name; "
+            "its type is str"
+        )
+    for name in ("verify", "list_ownership", "try_claim", "drop_connections", "identity"):
+        with pytest.raises(ConfigurationError) as refused:
+            setattr(store, name, True)
+        assert str(refused.value) == (
+            f"MemoryCheckpointStore.{name} must be a method, or have another name; its type is bool"
+        )
+        setattr(store, name, Mock())
 
 
 @pytest.mark.parametrize("kind", BASES)

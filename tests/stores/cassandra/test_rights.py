@@ -19,7 +19,7 @@ from page_blocks import blocks
 pytestmark = pytest.mark.long
 SYNC, AIO = (pytest.mark.parametrize("variant", [variant]) for variant in ("sync", "aio"))
 
-PAGE = Path(__file__).resolve().parents[3] / "docs/cassandra.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs/reference/cassandra.md"
 PASSWORD = "not to be seen"
 Make = Callable[..., Client]
 

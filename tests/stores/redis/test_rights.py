@@ -15,7 +15,7 @@ from eventhub_checkpoints.stores.redis.protocol import COMMANDS, OPERATOR_COMMAN
 from refusals import says
 
 PASSWORD = "s3cret/with@signs"
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "redis.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs/reference/redis.md"
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from eventhub_checkpoints.checkpointer import Checkpointer
 from eventhub_checkpoints.coalescing import CoalescingCheckpointStore
 from eventhub_checkpoints.memory import MemoryCheckpointStore
 
-PAGE = Path(__file__).resolve().parents[3] / "docs/api.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs/reference/api/index.md"
 
 
 class OfMine(MemoryCheckpointStore):

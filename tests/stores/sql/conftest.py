@@ -16,6 +16,7 @@ from eventhub_checkpoints.conformance.clients import Client, Loop
 from eventhub_checkpoints.errors import StoreUnavailableError
 from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.stores.sql.url import DIALECTS
+from stores_in_turn import DATABASES
 from waiting import LIMIT, takes
 
 OURS = {"sync": "eventhub_checkpoints", "aio": "eventhub_checkpoints.aio"}
@@ -72,7 +73,7 @@ def variant(request: pytest.FixtureRequest, loop: Loop, scope: Scope) -> Iterato
         yield made
 
 
-@pytest.fixture(params=["sqlite", "postgres", "mysql"])
+@pytest.fixture(params=DATABASES)
 def place(request: pytest.FixtureRequest, servers: Callable[[str], Any]) -> Iterator[Any]:
     """Tables of this test's own, in each database in turn."""
     with servers(request.param).place() as created:

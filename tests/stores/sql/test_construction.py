@@ -15,7 +15,7 @@ from waiting import LIMIT
 WRONG = {
     "mssql://u:hush@host/db": "mssql:// is not supported; the SQL store takes sqlite://, "
     "postgresql://, mysql://, mariadb://; there is no store for SQL Server, but a custom store "
-    "can be written for it: docs/custom-store.md",
+    "can be written for it: docs/how-to/custom-store.md",
     "mysql://u:hush@host": "names no database; expected mysql://USER:PASSWORD@HOST/DATABASE",
     "mysql://h/db?schema=x": "MySQL has no schemas; leave schema out",
     "mysql://h/db?sslca=x": "sslca in the store URL is not an option of the store or of (pymysql|"

@@ -94,7 +94,7 @@ def since(moment: float) -> float:
 
 @pytest.fixture
 def meek(own: Any) -> Iterator[str]:
-    """A user with the rights that `docs/sql.md` grants, and no other; gives its URL."""
+    """A user with the rights that `docs/reference/sql.md` grants, and no other; gives its URL."""
     own.execute("CREATE USER meek IDENTIFIED BY 'hush'")
     for table in TABLES:
         own.execute(f"GRANT {GRANTS} ON {own.tables.quoted(table)} TO meek")

@@ -24,6 +24,7 @@ from eventhub_checkpoints.stores.sql.statements import (
 )
 from eventhub_checkpoints.stores.sql.tables import MIGRATIONS, Tables
 from eventhub_checkpoints.stores.sql.url import DIALECTS
+from stores_in_turn import DATABASES
 
 SCOPE = Scope("ns.servicebus.windows.net", "orders", "$Default")
 
@@ -223,3 +224,7 @@ def test_a_row_whose_partition_is_not_a_string_is_left_out(partition_id: object)
     rows = listing([row, ("1", *row[1:])], SCOPE, readable_checkpoint)
     assert [each.partition_id for each in rows.rows] == ["1"]
     assert len(rows.skipped) == 1
+
+
+def test_each_dialect_has_a_database_on_which_all_tests_run() -> None:
+    assert {DIALECTS[scheme] for scheme in DATABASES.values()} == {*DIALECTS.values()}

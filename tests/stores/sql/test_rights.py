@@ -31,7 +31,7 @@ def drivers(variant: Any) -> list[str]:
 
 @pytest.fixture
 def meek(own: Any) -> Iterator[Any]:
-    """A role with the rights that `docs/sql.md` grants, and no other; gives its URL."""
+    """A role with the rights that `docs/reference/sql.md` grants, and no other; gives its URL."""
     schema = own.tables.schema
     own.execute("CREATE ROLE meek LOGIN")
     own.execute(f'GRANT USAGE ON SCHEMA "{schema}" TO meek')

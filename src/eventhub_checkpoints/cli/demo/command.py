@@ -1,5 +1,6 @@
 """`ehcp demo`: options, requirements, exit status, and signals."""
 
+import asyncio
 import os
 import re
 import shutil
@@ -18,7 +19,8 @@ import typer
 from eventhub_checkpoints._shared.drivers import is_installed
 from eventhub_checkpoints._shared.signals import STOP_SIGNALS
 from eventhub_checkpoints.cli.numbers import number_option
-from eventhub_checkpoints.errors import CheckpointStoreError
+from eventhub_checkpoints.errors import CheckpointStoreError, MissingDriverError
+from eventhub_checkpoints.stores.backends import SCHEMES, scheme_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,8 @@ class DemoPlan:
         return self.events * 8 // 10
 
 
+SPARK_DOWNLOAD_MB = 510
+"""Of the extra `spark`; `tests/tools/test_extras.py` compares it with the measured size."""
 OLDEST_JAVA = 17
 """Source: Spark 4.0, docs/index.md, "Downloading"."""
 
@@ -67,7 +71,7 @@ class CannotBeginError(CheckpointStoreError):
 
 
 def check_requirements(store: str | None, consumer: str) -> None:
-    """Report missing requirements. A store that is passed by its URL reports its own later.
+    """Report missing requirements, all at once.
 
     Args:
         store: the value of `--store`.
@@ -82,9 +86,10 @@ def check_requirements(store: str | None, consumer: str) -> None:
     missing = missing_packages(store, consumer)
     if missing:
         packages = [package for of_extra in missing.values() for package in of_extra]
+        weight = f" (about {SPARK_DOWNLOAD_MB} MB to download)" if "spark" in missing else ""
         raise CannotBeginError(
             f"the demo needs {' and '.join(packages)}: "
-            f"python -m pip install 'eventhub-checkpoints[{','.join(missing)}]'"
+            f"python -m pip install 'eventhub-checkpoints[{','.join(missing)}]'{weight}"
         )
     version = java_version()
     if version is None or version < OLDEST_JAVA:
@@ -97,15 +102,34 @@ def check_requirements(store: str | None, consumer: str) -> None:
 
 def missing_packages(store: str | None, consumer: str) -> dict[str, list[str]]:
     """Return the missing packages by the extra that installs them."""
-    is_aio = consumer == "aio"
-    modules = {"spark": ["pyspark", "pyarrow"]}
-    if store is None:
-        modules["sql"] = ["sqlalchemy", *(["aiosqlite"] if is_aio else [])]
-    missing = {
-        extra: [name.replace(".", "-") for name in names if not is_installed(name)]
-        for extra, names in modules.items()
-    }
-    return {extra: packages for extra, packages in missing.items() if packages}
+    missing = {}
+    if packages := [name for name in ("pyspark", "pyarrow") if not is_installed(name)]:
+        missing["spark"] = packages
+    if extra := missing_extra("sqlite:///checkpoints.db" if store is None else store, consumer):
+        missing[extra] = ["the driver of the store"]
+    return missing
+
+
+def missing_extra(store: str, consumer: str) -> str | None:
+    """Return the extra of a store's missing driver; other faults of its URL are reported later."""
+    # Imported here: other commands need no store of either variant.
+    from eventhub_checkpoints import aio, open_store
+
+    async def open_and_close() -> None:
+        async with aio.open_store(store):
+            pass
+
+    # A custom factory is called no more often than needed.
+    if scheme_of(store) in SCHEMES:
+        try:
+            open_store(store).close()
+            if consumer == "aio":
+                asyncio.run(open_and_close())
+        except MissingDriverError as error:
+            return error.extra
+        except CheckpointStoreError:
+            pass
+    return None
 
 
 def java_version() -> int | None:
@@ -178,6 +202,10 @@ class Signals:
             raise Stopped(number)
 
 
+INTRODUCTION = """\
+Two consumers share a local stand-in for Event Hubs. One is killed, the other
+takes over, PySpark continues from the checkpoints, and every event is counted.
+Nothing is downloaded. It takes about a minute, half of it for Java to start."""
 EVENTS_A_PARTITION = 50
 """Minimum: with fewer events, one consumer may finish before the other one has started."""
 
@@ -247,12 +275,15 @@ def demo(
 def _run(plan: DemoPlan, keep: bool, signals: Signals) -> int:
     # Imported here, because these need the extras that were checked just now.
     from eventhub_checkpoints.cli.demo.report import Screen
-    from eventhub_checkpoints.cli.demo.story import keep_up, result, run
+    from eventhub_checkpoints.cli.demo.story import keep_up, result, run, suggest
 
     with ExitStack() as stack:
-        with Screen() as screen:
+        with Screen(of_partition=plan.events // plan.partitions) as screen:
+            screen.note(INTRODUCTION)
             servers, outcomes = run(plan, screen, signals, stack)
         status = result(screen, outcomes)
         if keep:
             keep_up(screen, servers)
+        elif status == 0:
+            suggest(screen)
     return status

@@ -82,6 +82,10 @@ class JournalWriter:
         """Record that the store has confirmed a checkpoint."""
         self._write(f"saved {partition} {number}\n")
 
+    def phase(self, text: str) -> None:
+        """Record what the program does from now on, if that takes long."""
+        self._write(f"phase {text}\n")
+
     def _write(self, lines: str) -> None:
         left = lines.encode()
         while left:
@@ -95,6 +99,7 @@ class JournalReader:
         events: sequence numbers by partition, in the order of processing, repetitions included.
         saved: the highest confirmed checkpoint by partition.
         held: partitions taken and not left.
+        phase: what the program does, if it has said so; else `""`.
     """
 
     def __init__(self, path: Path) -> None:
@@ -102,6 +107,7 @@ class JournalReader:
         self.events: dict[str, list[int]] = defaultdict(list)
         self.saved: dict[str, int] = {}
         self.held: set[str] = set()
+        self.phase = ""
         self._position = 0
 
     def read(self) -> list[tuple[str, int]]:
@@ -130,6 +136,8 @@ class JournalReader:
                 self.held.add(partition)
             case ["left", partition]:
                 self.held.discard(partition)
+            case ["phase", *text]:
+                self.phase = " ".join(text)
             case _:
                 raise ValueError(f"{self.path} has an unknown line: {' '.join(words)}")
         return None

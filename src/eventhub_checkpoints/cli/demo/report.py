@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from typing import Self
 
 from rich.box import SIMPLE
-from rich.console import Console
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
+from rich.spinner import Spinner
 from rich.table import Table
+from rich.text import Text
 
 SHOWN = 5
 """Maximum number of sequence numbers in a message."""
@@ -131,7 +133,16 @@ def _few(numbers: Sequence[int]) -> str:
 PLAIN_SECONDS = 2.0
 """Interval of the lines about the partitions, without a terminal."""
 
-PLAIN_WIDTH = 100
+WAIT_SECONDS = 10.0
+"""Interval of the lines about a program that works in silence, without a terminal."""
+
+PLAIN_WIDTH = 80
+BAR_WIDTH = 22
+TIME_WIDTH = 9
+STYLES = {"A": "cyan", "B": "magenta", "C": "blue"}
+"""Colors of the consumers."""
+SAVED, PROCESSED, PUBLISHED = "green", "yellow", "bright_black"
+"""Colors of a partition's events."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,17 +157,25 @@ class PartitionRow:
 
 
 class Screen(AbstractContextManager["Screen"]):
-    """Steps above a live table; plain lines if standard output is not a terminal."""
+    """Steps above a live table; plain lines if standard output is not a terminal.
 
-    def __init__(self, console: Console | None = None) -> None:
+    Args:
+        console: where to print; default: standard output.
+        of_partition: number of events that each partition will have; 0 if that is not known.
+    """
+
+    def __init__(self, console: Console | None = None, of_partition: int = 0) -> None:
         console = console or Console(highlight=False)
+        self._is_live = console.is_terminal and not console.is_dumb_terminal
         if not console.is_terminal:
             console.width = PLAIN_WIDTH
-        self._console = console
+        self._console, self._of_partition = console, of_partition
         self._live = Live(console=console, auto_refresh=False, transient=True)
         self._began = time.monotonic()
         self._shown_at = self._began
         self._shown = ""
+        self._waiting, self._waits_since = "", 0.0
+        self._spinner = Spinner("line" if console.options.ascii_only else "dots")
 
     @property
     def seconds(self) -> float:
@@ -165,31 +184,70 @@ class Screen(AbstractContextManager["Screen"]):
 
     def step(self, text: str) -> None:
         """Print a step with its time."""
-        self._console.print(f"{self.seconds:5.1f} s  {text}", markup=False, soft_wrap=True)
+        began = f"{self.seconds:5.1f} s".ljust(TIME_WIDTH)
+        if self._is_live:
+            line = Table.grid()
+            line.add_column(width=TIME_WIDTH, style="dim")
+            line.add_column(overflow="fold")
+            line.add_row(began, Text(text))
+            self._console.print(line)
+        else:
+            self.say(began + text)
 
     def say(self, text: str) -> None:
         """Print a line unchanged."""
         self._console.print(text, markup=False, soft_wrap=True)
 
-    def show(self, rows: Sequence[PartitionRow]) -> None:
-        """Show the progress of each partition."""
-        if self._console.is_terminal:
-            table = _progress_table(rows)
-            table.title = f"{self.seconds:.0f} s"
-            self._live.update(table, refresh=True)
-        elif time.monotonic() - self._shown_at > PLAIN_SECONDS:
+    def note(self, text: str) -> None:
+        """Print an explanation, between empty lines."""
+        self._console.print(Text(f"\n{text}\n", style="dim"), soft_wrap=True)
+
+    def verdict(self, text: str, is_good: bool) -> None:
+        """Print the result in one line."""
+        style = f"bold {'green' if is_good else 'red'}"
+        self._console.print(Text(f"\n{text}", style=style), soft_wrap=True)
+
+    def show(self, rows: Sequence[PartitionRow], waiting: str = "") -> None:
+        """Show the progress of each partition.
+
+        Args:
+            rows: the partitions.
+            waiting: what is waited for, if that may take long without any progress.
+        """
+        if waiting != self._waiting:
+            self._waiting, self._waits_since = waiting, time.monotonic()
+            if waiting and not self._is_live:
+                self.step(waiting)
+        if self._is_live:
+            self._live.update(Group(*self._progress(rows)), refresh=True)
+        elif time.monotonic() - self._shown_at >= (WAIT_SECONDS if waiting else PLAIN_SECONDS):
             self._shown_at = time.monotonic()
-            line = _progress_line(rows)
+            line = self._waited() if waiting else _progress_line(rows)
             if line != self._shown:
                 self.step(line)
             self._shown = line
 
-    def results(self, outcomes: Iterable[PartitionOutcome]) -> None:
+    def _waited(self) -> str:
+        return f"{self._waiting}, for {time.monotonic() - self._waits_since:.0f} s"
+
+    def _progress(self, rows: Sequence[PartitionRow]) -> Iterator[RenderableType]:
+        most = max(self._of_partition, *(row.published for row in rows), 1)
+        sign = "-" if self._console.options.ascii_only else "\N{BOX DRAWINGS HEAVY HORIZONTAL}"
+        yield _progress_table(rows, most, sign)
+        if self._waiting:
+            self._spinner.update(text=Text(self._waited()))
+            yield self._spinner
+        else:
+            yield Text(f"  {self.seconds:.0f} s", style="dim")
+
+    def results(self, outcomes: Sequence[PartitionOutcome]) -> None:
         """Print the final table."""
-        self._console.print(_results_table(outcomes, self._console.is_terminal))
+        if not self._is_live:  # its box begins with an empty line
+            self._console.print()
+        self._console.print(_results_table(outcomes, self._is_live))
 
     def __enter__(self) -> Self:
-        if self._console.is_terminal:
+        if self._is_live:
             self._live.start()
         return self
 
@@ -206,23 +264,41 @@ def _progress_line(rows: Sequence[PartitionRow]) -> str:
     return f"published {published}, processed {processed}; {shares}"
 
 
-def _progress_table(rows: Sequence[PartitionRow]) -> Table:
-    table = Table("partition", "held by", box=SIMPLE)
-    for heading in ("published", "processed", "checkpoint"):
+def _progress_table(rows: Sequence[PartitionRow], most: int, sign: str) -> Table:
+    table = Table("partition", "held by", box=SIMPLE, caption_justify="left")
+    table.add_column(
+        Text.assemble(("saved", SAVED), " ", ("processed", PROCESSED), " ", ("sent", PUBLISHED)),
+        width=BAR_WIDTH,
+    )
+    for heading in ("sent", "processed", "checkpoint"):
         table.add_column(heading, justify="right")
     for row in rows:
         counts = (row.published, row.processed, row.checkpoint)
-        table.add_row(row.partition, row.holders or "-", *map(_or_dash, counts))
+        holders = Text(row.holders or "-", style=STYLES.get(row.holders, ""))
+        table.add_row(row.partition, holders, _bar(row, most, sign), *map(_or_dash, counts))
     return table
 
 
-def _results_table(outcomes: Iterable[PartitionOutcome], terminal: bool) -> Table:
-    table = Table(box=SIMPLE if terminal else None, pad_edge=terminal)
-    headings = "partition, published, processed, processed twice, lost, last checkpoint"
-    for heading in f"{headings}, Spark's first, Spark read, stored after".split(", "):
-        table.add_column(heading, justify="right")
-    for outcome in outcomes:
-        counts = (
+def _bar(row: PartitionRow, most: int, sign: str) -> Text:
+    saved = 0 if row.checkpoint is None else row.checkpoint + 1
+    ends = (saved, max(saved, row.processed), max(saved, row.processed, row.published))
+    bar, begin = Text(), 0
+    for count, color in zip(ends, (SAVED, PROCESSED, PUBLISHED), strict=True):
+        end = min(BAR_WIDTH, round(BAR_WIDTH * count / most))
+        bar.append(sign * (end - begin), style=color)
+        begin = end
+    return bar
+
+
+HEADINGS = (
+    *("partition", "sent", "processed", "twice", "lost"),
+    *("saved\nat", "Spark\nfrom", "Spark\nread", "saved\nafter"),
+)
+
+
+def _results_table(outcomes: Sequence[PartitionOutcome], is_live: bool) -> Table:
+    rows = [
+        (
             len(outcome.published),
             len(set(outcome.processed)),
             outcome.twice,
@@ -232,7 +308,18 @@ def _results_table(outcomes: Iterable[PartitionOutcome], terminal: bool) -> Tabl
             len(outcome.read_by_spark),
             outcome.checkpoint_of_spark,
         )
-        table.add_row(outcome.partition, *map(_or_dash, counts))
+        for outcome in outcomes
+    ]
+    sent, processed, twice, lost, _, _, read, _ = (
+        sum(count or 0 for count in column) for column in zip(*rows, strict=True)
+    )
+    totals = ("all", sent, processed, twice, lost, "", "", read, "")
+    table = Table(box=SIMPLE if is_live else None, pad_edge=is_live, show_footer=True)
+    for heading, total in zip(HEADINGS, totals, strict=True):
+        style = ("red" if lost else "green") if heading == "lost" else None
+        table.add_column(heading, str(total), justify="right", style=style, no_wrap=True)
+    for outcome, row in zip(outcomes, rows, strict=True):
+        table.add_row(outcome.partition, *map(_or_dash, row))
     return table
 
 

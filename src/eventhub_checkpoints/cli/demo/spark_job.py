@@ -24,6 +24,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--journal", type=Path, help="file for what is read; default: the screen")
     journal = programs.JournalWriter(parser.parse_args(arguments).journal)
     addresses = programs.addresses_from_environment()
+    journal.phase("Java and Spark start")
     # Spark's Python workers need this interpreter, in which this package is installed.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = (
@@ -33,7 +34,9 @@ def main(arguments: list[str] | None = None) -> None:
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("ERROR")
+    journal.phase("the stream starts")
     stream(spark, addresses, journal)
+    journal.phase("Spark stops")
     spark.stop()
 
 

@@ -212,22 +212,26 @@ class Stage:
         held = [sorted(consumer.journal.held) for consumer in self.consumers]
         return self.publisher.total, self.processed, held, self._checkpoints
 
-    def look(self) -> None:
+    def look(self, reader: Program | None = None) -> None:
         """Read the current state, and show it.
+
+        Args:
+            reader: a program that reads besides the consumers, and ends by itself.
 
         Raises:
             ChildError: a consumer exited unexpectedly.
         """
         self._signals.check()
-        for each in self.consumers:
+        for each in (*self.consumers, *([reader] if reader else [])):
             for partition, number in each.journal.read():
                 self._seen[partition].add(number)
-            if each.runs and (status := each.child.poll()) is not None:
+            if each is not reader and each.runs and (status := each.child.poll()) is not None:
                 raise ChildError(f"{each.child.name} ended with status {status}{each.last_words()}")
         if time.monotonic() - self._listed_at > LIST_SECONDS:
             self._checkpoints = self.servers.stored_checkpoints()
             self._listed_at = time.monotonic()
-        self.screen.show([self._row(partition) for partition in self.publisher.sent])
+        rows = [self._row(partition) for partition in self.publisher.sent]
+        self.screen.show(rows, f"{reader.name}: {reader.journal.phase}" if reader else "")
 
     def _row(self, partition: str) -> PartitionRow:
         holders = [
@@ -249,10 +253,11 @@ def read_with_spark(stage: Stage) -> dict[str, list[int]]:
         ChildError: it failed, or did not finish in time; has the end of its log.
     """
     job = stage.start("spark_job", "", environment=spark_environment(stage.folder))
+    job.name, job.journal.phase = "PySpark", "Python starts"
     deadline = time.monotonic() + SPARK_SECONDS
     while (status := job.child.poll()) is None and time.monotonic() < deadline:
         time.sleep(TICK_SECONDS)
-        stage.look()
+        stage.look(job)
     if status != 0:
         ended = "still runs" if status is None else f"ended with status {status}"
         raise ChildError(f"the PySpark job {ended}{job.last_words()}")

@@ -115,12 +115,12 @@ class SqliteFile(Storage):
     def __init__(self, folder: Path, consumer: str) -> None:
         self._path = folder / "checkpoints.db"
         super().__init__(f"sqlite:///{self._path}", consumer)
-        self.source = f"the SQLite file {self._path}"
+        self.source = f"SQLite, {self._path}"
         rows = f"sqlite3.connect('{self._path}').execute('{ROWS}')"
         self.look = f"{sys.executable} -c \"import sqlite3; print(*{rows}, sep='\\n')\""
 
     def checkpoints(self, scope: Scope) -> dict[str, int]:
-        """Read from the file; `docs/sql.md` describes its tables.
+        """Read from the file; `docs/reference/sql.md` describes its tables.
 
         Not through this package's store, because the demo is to verify that store.
         """

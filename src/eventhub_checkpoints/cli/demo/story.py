@@ -19,7 +19,7 @@ from eventhub_checkpoints.cli.demo.storage import Storage, storage_of
 from eventhub_checkpoints.errors import CheckpointStoreError
 from eventhub_checkpoints.registry import shown
 
-FOLDER_PREFIX = "eventhub-checkpoints-demo-"
+FOLDER_PREFIX = "ehcp-demo-"
 
 TICKS = 60
 """Number of ticks over which all events are spread, if the consumers keep up."""
@@ -188,22 +188,48 @@ def held_by(consumer: Program) -> str:
 
 
 def result(screen: Screen, outcomes: Sequence[PartitionOutcome]) -> int:
-    """Show the table and whether every promise was kept; return the exit status."""
-    screen.results(outcomes)
+    """Show whether every promise was kept, and the table; return the exit status."""
     broken = broken_promises(outcomes)
+    screen.verdict(verdict_of(outcomes, broken), is_good=not broken)
+    screen.results(outcomes)
     if broken:
         typer.echo("\n".join(["The demo has FAILED:", *broken]), err=True)
         return 1
+    screen.note(
+        "Twice: not saved yet when A was killed, or when the partition moved. PySpark\n"
+        "began right after the checkpoints and saved its own; C had nothing left to read."
+    )
+    return 0
+
+
+def verdict_of(outcomes: Sequence[PartitionOutcome], broken: Sequence[str]) -> str:
+    """Return the result in one line."""
+    if broken:
+        promises = "1 promise is" if len(broken) == 1 else f"{len(broken)} promises are"
+        return f"The demo has failed: {promises} broken."
+    published = sum(len(outcome.published) for outcome in outcomes)
     twice = sum(outcome.twice for outcome in outcomes)
     read = sum(len(outcome.read_by_spark) for outcome in outcomes)
-    screen.say(
-        f"Nothing was lost. {twice} events were processed twice: they were not saved yet when A "
-        "was killed,\nor when a partition moved from one consumer to the other.\n"
-        f"Spark read exactly the {read} events after the checkpoints, each once, and stored its "
-        "progress:\na consumer that started afterwards had nothing left to read."
+    return (
+        f"Nothing was lost. {twice} of {published} events were processed twice; "
+        f"Spark read its {read}."
     )
-    screen.step("done")
-    return 0
+
+
+NEXT = (
+    ("ehcp demo --keep", "keep the hub and the checkpoints"),
+    ("ehcp demo --store URL", "the same on a store of yours"),
+    ("python -m eventhub_checkpoints.localhub", "a hub for a program of yours"),
+)
+"""Commands after the demo, and what they do."""
+
+
+def suggest(screen: Screen) -> None:
+    """Print what to try after the demo."""
+    screen.say("What to try next:")
+    width = max(len(command) for command, _ in NEXT)
+    for command, text in NEXT:
+        screen.say(f"  {command:{width}}  {text}")
 
 
 def keep_up(screen: Screen, servers: Servers) -> None:

@@ -321,6 +321,21 @@ def checkpoints_of_neighbours_are_apart(s: Subject) -> None:
     assert rows == [7], f"{s.scope} lists its neighbours: {rows}"
 
 
+@check("G3", "P18")
+def a_limit_of_one_group_limits_no_other(s: Subject) -> None:
+    """What a store has learned of a group's checkpoints does not limit those of another group."""
+    s.client.take_listed("0", "a")
+    s.client.save("0", 10)
+    new = s.another()
+    new.take_listed("0", "b")
+    new.save("0", 100)
+    s.client.save_or_be_refused("0", 50)
+    for scope in neighbours(s.scope):
+        neighbour = s.client.within(scope)
+        neighbour.save_or_be_refused("0", 5)
+        assert neighbour.position("0") == 5, f"{scope} is limited by the checkpoint of {s.scope}"
+
+
 @check("G9")
 def partitions_with_similar_ids_are_apart(s: Subject) -> None:
     """The partitions 1, 10, 01 and 11 are different."""

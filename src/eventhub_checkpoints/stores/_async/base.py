@@ -3,8 +3,8 @@
 A backend subclasses `BaseCheckpointStore` and implements `read_ownerships`, `try_claim`,
 `read_checkpoints` and `write_checkpoint`. Everything that is easy to get wrong is done by the
 engine behind it: the SDK's dicts and conventions, parallel claims, retries and their consequences,
-checkpoints that must not go back, clocks, releases. `docs/custom-store.md` builds a backend from
-scratch.
+checkpoints that must not go back, clocks, releases. `docs/how-to/custom-store.md` builds a backend
+from scratch.
 """
 
 import inspect
@@ -37,7 +37,7 @@ from eventhub_checkpoints.stores._async.engine import Engine
 from eventhub_checkpoints.stores._async.hooks import Hooks
 from eventhub_checkpoints.stores._async.ownership import proposed
 from eventhub_checkpoints.stores.hook_results import Examination, clock_skew
-from eventhub_checkpoints.stores.redefinition import refuse_redefined
+from eventhub_checkpoints.stores.redefinition import fault_of_attribute, refuse_redefined
 
 
 def keywords_of(kind: type) -> list[str]:
@@ -79,6 +79,13 @@ class BaseCheckpointStore(Hooks, OfOneProcess, ClosingContext, CheckpointStore):
         super().__init_subclass__(**kwargs)
         abilities = [each for each in cls.__mro__ if Ability in each.__bases__]
         refuse_redefined(cls, Hooks, [BaseCheckpointStore, *abilities])
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """Set an attribute; a helper's, by the name of a hook or a flag, would replace that."""
+        inherited = inspect.getattr_static(BaseCheckpointStore, name, None)
+        if fault := fault_of_attribute(value, inherited):
+            raise ConfigurationError(f"{type(self).__name__}.{name} must {fault}")
+        super().__setattr__(name, value)
 
     @property
     def _engine(self) -> Engine:

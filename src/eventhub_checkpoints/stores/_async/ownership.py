@@ -8,7 +8,7 @@ from typing import Any
 
 from eventhub_checkpoints._shared._async import compat
 from eventhub_checkpoints._shared.deadline import pause, seconds_left
-from eventhub_checkpoints.errors import InvalidRecordError, StoreUnavailableError
+from eventhub_checkpoints.errors import InvalidRecordError, StoreError, StoreUnavailableError
 from eventhub_checkpoints.records import Ownership, Proposal, Scope, checked_rows, fresh_etag
 from eventhub_checkpoints.stores._async.hooks import Answer, log
 from eventhub_checkpoints.stores._async.runner import HookRunner
@@ -149,16 +149,25 @@ class Ownerships:
                 # Each has its own limit: cancelling all of them would lose track of those that won.
                 limit = runner.settings.max_concurrency
                 answers = await compat.for_each(self._try_one, pending, limit)
-            else:
-                for answer in answers:
-                    if wrong := runner.wrong_result("try_claims", answer):
-                        raise wrong
+            elif wrong := self._wrong_answers(answers, len(pending)):
+                raise wrong
         except Exception as error:
             answers = [runner.mapped(error)] * len(pending)
         return {
             proposal: self.remember(proposal, answer, began)
             for proposal, answer in zip(pending, answers, strict=True)
         }
+
+    def _wrong_answers(self, answers: object, proposals: int) -> StoreError | None:
+        """Return an error unless `try_claims` has returned an answer to each proposal."""
+        name = f"{type(self._runner.backend).__name__}.try_claims"
+        if not isinstance(answers, Sequence):
+            kind = type(answers).__name__
+            return StoreError(f"{name} returned {kind}; expected a list of answers, or None")
+        if len(answers) != proposals:
+            return StoreError(f"{name} returned {len(answers)} answers to {proposals} proposals")
+        checked = (self._runner.wrong_result("try_claims", answer) for answer in answers)
+        return next(filter(None, checked), None)
 
     def remember(self, proposal: Proposal, answer: Answer, began: float) -> Answer:
         """Record a win at once, dated to its request: the rest of its batch may take long.

@@ -187,7 +187,7 @@ class HookRunner:
                     with compat.attempt(limit):
                         answer = hook(*args)
                     self._is_unreachable = False
-                    if wrong := self.wrong_result(getattr(hook, "__name__", ""), answer):
+                    if wrong := self.wrong_result(self._name_of(hook), answer):
                         raise wrong
                     return answer
                 except Exception as error:
@@ -206,6 +206,13 @@ class HookRunner:
                 raise failure
             compat.sleep(wait)
             attempts += 1
+
+    def _name_of(self, hook: object) -> str:
+        """Return the name by which the backend has a hook; `""` for any other call.
+
+        Its `__name__` may be another one: that of a decorator's function, or of a lambda.
+        """
+        return next((name for name in RESULTS if getattr(self.backend, name) == hook), "")
 
     def wrong_result(self, name: str, result: object) -> StoreError | None:
         """Return an error if a hook of this name has returned an object of another type."""

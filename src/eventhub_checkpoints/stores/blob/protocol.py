@@ -246,7 +246,7 @@ def official_fault(fields: Fields, *, is_checkpoint: bool) -> str | None:
     such rows.
 
     Source: azure-eventhub-checkpointstoreblob 1.2.0, `_blobstoragecs.py`, `list_ownership` and
-    `list_checkpoints`; run, with the stores of the other languages: `docs/wire-format.md`.
+    `list_checkpoints`; run, with the stores of other languages: `docs/reference/wire-format.md`.
     """
     for key in ("offset", "sequencenumber") if is_checkpoint else ("ownerid",):
         if key in fields:

@@ -9,6 +9,15 @@
   `dead_letters`, and SQLAlchemy's `engine`.
 """
 
-from eventhub_checkpoints._shared.drivers import require_driver
+from eventhub_checkpoints._shared.drivers import is_installed
+from eventhub_checkpoints.errors import MissingDriverError
+from eventhub_checkpoints.stores.backends import SQL
 
-require_driver("the SQL store", "sql", "sqlalchemy")
+if not is_installed("sqlalchemy"):
+    raise MissingDriverError(
+        "the SQL store needs SQLAlchemy and a driver: python -m pip install "
+        + ", ".join(
+            f"'eventhub-checkpoints[{each.extra}]' for {each.title}" for each in SQL.services
+        ),
+        "sql",
+    )

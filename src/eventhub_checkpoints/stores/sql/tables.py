@@ -2,7 +2,7 @@
 
 A step only adds: a table, or a column that may be omitted. Programs of an older release continue
 while a newer one migrates their tables, so nothing that they use is ever removed. A step may be
-repeated on MySQL, where each statement commits. `docs/sql.md` describes the tables.
+repeated on MySQL, where each statement commits. `docs/reference/sql.md` describes the tables.
 """
 
 from collections.abc import Callable, Sequence

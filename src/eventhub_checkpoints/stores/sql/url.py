@@ -106,9 +106,9 @@ def driver_url(url: URL, variant: str) -> tuple[URL, Dialect]:
         )
     dialect.check_url(url)
     if driver != "pysqlite" and find_spec(driver) is None:
-        if driver == drivers[0]:
-            raise MissingDriverError.of_extra(f"{backend}+{driver}://", dialect.service.extra)
-        raise MissingDriverError(f"{backend}+{driver}:// needs: python -m pip install {driver}")
+        if driver in dialect.service.other_drivers:
+            raise MissingDriverError(f"{backend}+{driver}:// needs: python -m pip install {driver}")
+        raise MissingDriverError.of_extra(f"{backend}+{driver}://", dialect.service.extra)
     return url.set(drivername=f"{backend}+{driver}").difference_update_query(OURS), dialect
 
 

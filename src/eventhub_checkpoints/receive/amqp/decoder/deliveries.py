@@ -61,7 +61,8 @@ class Deliveries:
         self.deliveries = self.transfers = self.heartbeats = self.generic = self.size = 0
         self.last_delivery_id: int | None = None
         self.unsettled: list[int] = []
-        self._rest = bytearray()
+        self._rest: list[bytes] = []
+        self._kept = 0
         self._needed = 0
         self._assembly = Assembly()
         self._templates = LearnedTemplates()
@@ -96,10 +97,11 @@ class Deliveries:
         if self._error is not None:
             raise self._error
         if self._rest:
-            self._rest += data
-            if len(self._rest) < self._needed:
+            self._rest.append(bytes(data))
+            self._kept += len(data)
+            if self._kept < self._needed:
                 return []
-            data, self._rest = bytes(self._rest), bytearray()
+            data, self._rest, self._kept = b"".join(self._rest), [], 0
         try:
             return self._walk(bytes(data))
         except CodecError as error:
@@ -127,8 +129,9 @@ class Deliveries:
             if not self._read(raw, frame._replace(start=frame.start - at, end=len(raw))):
                 others.append(raw)
             at = frame.end
-        self._rest = bytearray(data[at:])
-        self._needed = 8 if len(self._rest) < 8 else _size_at(self._rest)[0]
+        rest = data[at:]
+        self._rest, self._kept = [rest] if rest else [], len(rest)
+        self._needed = 8 if len(rest) < 8 else _size_at(rest)[0]
         return others
 
     def _match(self, data: bytes, at: int) -> int:

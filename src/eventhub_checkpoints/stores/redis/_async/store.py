@@ -274,7 +274,7 @@ class RedisCheckpointStore(FullCheckpointStore):
     """Stores ownerships and checkpoints as JSON in hashes of one Redis server or cluster.
 
     Acknowledged writes can still be lost: by a crash before they are on disk, by a failover
-    before they are replicated. `docs/redis.md` describes the consequences for G1 and G3.
+    before they are replicated. `docs/reference/redis.md` describes the consequences for G1 and G3.
 
     Args:
         url: `redis://` or `rediss://`, with the options that redis-py reads from its query.
