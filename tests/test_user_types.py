@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 import eventhub_checkpoints
-from page_blocks import blocks
+from page_blocks import Block, blocks
 
 pytestmark = pytest.mark.long
 
@@ -108,12 +108,24 @@ PYRIGHT = {
 }
 
 
-def python_of(page: Path, tab: str) -> str:
-    """The Python of a page outside of tabs and in those of a title, each block at its own line."""
+def python_of(page: Path) -> Iterator[str]:
+    """The files of a page's Python, each block at its own line.
+
+    One for each title of its tabs, with what is outside of them; and one for each folded part.
+    """
+    python = [block for block in blocks(page) if block.language == "python"]
+    shown = [block for block in python if not block.is_folded]
+    tabs = {block.tab for block in shown} - {""}
+    for tab in sorted(tabs) or [""]:
+        yield text_of([block for block in shown if block.tab in ("", tab)])
+    for tab in sorted({block.tab for block in python if block.is_folded}):
+        yield text_of([block for block in python if block.is_folded and block.tab == tab])
+
+
+def text_of(chosen: list[Block]) -> str:
     lines: list[str] = []
-    for block in blocks(page):
-        if block.language == "python" and block.tab in ("", tab):
-            lines += [""] * (block.line - 1 - len(lines)) + block.text.splitlines()
+    for block in chosen:
+        lines += [""] * (block.line - 1 - len(lines)) + block.text.splitlines()
     return "\n".join(lines) + "\n"
 
 
@@ -123,9 +135,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("types")
     for page in PAGES:
         name = re.sub(r"\W", "_", str(page.relative_to(ROOT).with_suffix("")))
-        tabs = {block.tab for block in blocks(page) if block.language == "python"} - {""}
-        for number, tab in enumerate(sorted(tabs) or [""]):
-            (folder / f"page_{name}_{number}.py").write_text(python_of(page, tab))
+        for number, text in enumerate(python_of(page)):
+            (folder / f"page_{name}_{number}.py").write_text(text)
     for sample in SAMPLES:
         (folder / sample.name).write_text(sample.read_text())
     (folder / "opened.py").write_text(OPENED)
