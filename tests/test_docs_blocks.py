@@ -67,7 +67,7 @@ PARSERS: dict[str, Callable[[str], object]] = {
 }
 RUN = {"python", "console"}
 PLAIN = {"text", "dockerfile", "diff", "sql", "lua", "mermaid", "py"}
-"""Neither run nor parsed; `py` is Python that needs what no test has, such as Azure's identities."""
+"""Neither run nor parsed; `py` is Python that needs what no test has, such as an Azure identity."""
 
 
 @pytest.fixture
