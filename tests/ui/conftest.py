@@ -5,9 +5,11 @@ The tests of a module share one, and its pages; those that change something take
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from browser import CHROMIUM
 from dead_letter import write_dead_letters
 from operators import Site
 from pages import Visitor, opened
@@ -58,3 +60,15 @@ def fresh_operator(fresh_site: Site) -> Iterator[Visitor]:
     """A visitor who may change positions."""
     with opened(allow_writes=True) as pages:
         yield Visitor(pages)
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    if CHROMIUM is None:
+        pytest.skip("Chromium is not installed: apt-get install chromium")
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with playwright.sync_playwright() as driver:
+        # The sandbox needs a user namespace, which containers often lack.
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()

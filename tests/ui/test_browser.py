@@ -1,32 +1,22 @@
 """The page in a real Chromium: keyboard, colour schemes, a phone's width, refreshing, a rewind.
 
 The tests share one browser, and one group unless they change it.
-
-`UI_PICTURES=docs/images` renews the pictures of the documentation.
 """
 
-import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
 from azure.eventhub import EventData, EventHubProducerClient
 
-from eventhub_checkpoints.ui.board import SAMPLES
+from browser import PHONE, WIDE, Window, served
 from eventhub_checkpoints.ui.pages import Pages
-from eventhub_checkpoints.ui.server import LOCAL_NAMES, listen, serving, url
 from operators import Site
 from pages import Visitor, opened, path_of
 
 pytestmark = [pytest.mark.long, pytest.mark.server]
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-WIDE = {"width": 1100, "height": 620}
-PHONE = {"width": 360, "height": 740}
-BACKGROUNDS = {"light": "rgb(255, 255, 255)", "dark": "rgb(15, 19, 24)"}
 LONG_NAME = "consumer-with-a-long-name-" + "0123456789abcdef" * 6
 FIRST_BODY = 20
 BODIES: list[str | bytes] = [
@@ -38,69 +28,6 @@ BODIES: list[str | bytes] = [
     "\u202e\x00",
 ]
 """Bodies of the events of partition 0 from `FIRST_BODY` on."""
-
-
-@contextmanager
-def served(pages: Pages) -> Iterator[str]:
-    """Serve pages on a free port, and return the URL with the token."""
-    with (
-        listen("127.0.0.1", 0) as port,
-        serving(pages.application(port.getsockname()[1], LOCAL_NAMES), port),
-    ):
-        yield url(port, pages.token)
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    if CHROMIUM is None:
-        pytest.skip("Chromium is not installed: apt-get install chromium")
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    with playwright.sync_playwright() as driver:
-        # The sandbox needs a user namespace, which containers often lack.
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
-
-class Window:
-    """A window of the browser, with what went wrong in it."""
-
-    def __init__(self, page: Any, site: Site, home: str) -> None:
-        self.page, self.site = page, site
-        self.base = home.partition("/?")[0]
-        self.problems: list[str] = []
-        page.on("console", lambda message: self.note(message.type, message.text))
-        page.on("pageerror", lambda error: self.problems.append(str(error)))
-        page.goto(home)
-
-    def note(self, kind: str, text: str) -> None:
-        if kind in ("error", "warning"):
-            self.problems.append(text)
-
-    def go(self, *rest: str, query: str = "") -> None:
-        self.page.goto(f"{self.base}{path_of(self.site.scope, *rest)}{query}")
-
-    def ready(self) -> int:
-        """Wait for what the page requests, and return the number of its articles."""
-        self.page.locator("[aria-busy]").wait_for(state="detached")
-        return int(self.page.locator("article").count())
-
-    @property
-    def overflow(self) -> int:
-        """Pixels by which the page is wider than the window."""
-        return int(
-            self.page.evaluate(
-                "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-            )
-        )
-
-    def focused(self) -> str:
-        """Text or name of the element that has the focus."""
-        return str(
-            self.page.evaluate(
-                "(document.activeElement.innerText || document.activeElement.name || '').trim()"
-            )
-        )
 
 
 @contextmanager
@@ -118,7 +45,7 @@ def window(chromium: Any, site: Site, pages: Pages, **options: Any) -> Iterator[
 
 
 @pytest.fixture(scope="module")
-def pages(site: Site) -> Iterator[Pages]:
+def pages(site: Site, letters: str) -> Iterator[Pages]:
     """Pages of a group with members, a trend, and bodies of all kinds, which no test changes."""
     site.own("0", "1", "2")
     with EventHubProducerClient.from_connection_string(site.connection_string) as producer:
@@ -128,9 +55,8 @@ def pages(site: Site) -> Iterator[Pages]:
             event.properties = {"kind": "order", "trace": f"{number + 1:016x}"}
             batch.add(event)
         producer.send_batch(batch)
-    # Pictures show full trends, and a refresh as often as one would choose it.
-    rounds, interval = (SAMPLES, 1.0) if "UI_PICTURES" in os.environ else (3, 0.1)
-    with opened(allow_writes=True, interval=interval) as polled:
+    rounds, interval = 3, 0.1
+    with opened(allow_writes=True, interval=interval, dead_letters=letters) as polled:
         visitor = Visitor(polled)
         lag = 0
         for number in range(1, rounds + 1):
@@ -148,71 +74,36 @@ def shared(chromium: Any, site: Site, pages: Pages) -> Iterator[Window]:
         yield made
 
 
-CONTRAST = """
-() => {
-  const parse = text => text.match(/[0-9.]+/g).slice(0, 3).map(Number);
-  const light = rgb => {
-    const [r, g, b] = rgb.map(v => v / 255).map(v => v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4);
-    return .2126 * r + .7152 * g + .0722 * b;
-  };
-  const ground = element => {
-    for (let e = element; e; e = e.parentElement) {
-      const color = getComputedStyle(e).backgroundColor;
-      if (color !== 'rgba(0, 0, 0, 0)') return parse(color);
-    }
-    return [255, 255, 255];
-  };
-  return Math.min(...[...document.querySelectorAll('body *')]
-    .filter(e => [...e.childNodes].some(n => n.nodeType === 3 && n.data.trim()))
-    .map(e => {
-      const [a, b] = [light(parse(getComputedStyle(e).color)), light(ground(e))].sort((x, y) => y - x);
-      return (a + .05) / (b + .05);
-    }));
-}
-"""  # noqa: E501
-"""Lowest contrast of a text with its background. Source: WCAG 2.2, "contrast ratio"."""
-
-
 PAGES: list[tuple[str, tuple[str, ...], str]] = [
     ("group", (), ""),
+    ("members", ("members",), ""),
     ("partition", ("partitions", "0"), ""),
-    ("events", ("partitions", "0", "events"), ""),
+    ("events", ("partitions", "0", "events"), f"?by=number&at={FIRST_BODY}"),
+    ("checkpoint", ("partitions", "0", "events"), ""),
+    ("search", ("partitions", "0", "events"), "?search=on&text=acme"),
+    ("tail", ("partitions", "0", "events"), "?tail=on"),
     ("expired", ("partitions", "1", "events"), ""),
     ("empty", ("partitions", "3", "events"), "?at=99"),
     ("findings", ("findings",), ""),
-    ("rewind", ("rewind",), "?to=earliest"),
+    ("refused", ("rewind",), "?to=earliest"),
+    ("history", ("history",), ""),
+    ("dead-letters", ("dead-letters",), ""),
     ("failure", ("partitions", "99"), ""),
 ]
 """Names, paths and queries."""
-IN_THE_DOCS = {("group", "light"), ("group", "dark"), ("events", "light"), ("findings", "dark")}
 
 
 def test_every_page_is_readable_in_both_colour_schemes_and_on_a_phone(
-    shared: Window, tmp_path: Path
+    shared: Window,
 ) -> None:
-    folder = Path(os.environ.get("UI_PICTURES") or tmp_path)
+    shared.check("overview")
     for name, rest, query in PAGES:
         shared.go(*rest, query=query)
         shared.ready()
-        for scheme, background in BACKGROUNDS.items():
-            shared.page.emulate_media(color_scheme=scheme)
-            body = "getComputedStyle(document.body).backgroundColor"
-            assert shared.page.evaluate(body) == background
-            assert shared.page.evaluate(CONTRAST) >= 4.5, name
-            if (name, scheme) in IN_THE_DOCS:
-                picture = folder / f"ui-{name}-{scheme}.png"
-                bottom = shared.page.evaluate("document.body.getBoundingClientRect().bottom")
-                area = {"x": 0, "y": 0, "width": WIDE["width"], "height": min(bottom, 780)}
-                shared.page.screenshot(path=picture, clip=area, full_page=True)
-                assert picture.stat().st_size > 10_000
-        assert shared.overflow == 0, name
-        shared.page.set_viewport_size(PHONE)
-        assert shared.overflow == 0, name
+        shared.check(name)
         if name == "group":
             for word in ("consumer-7", "LOST"):
                 assert shared.page.locator("td", has_text=word).first.is_visible()
-            shared.page.screenshot(path=folder / "ui-phone.png")
-        shared.page.set_viewport_size(WIDE)
     assert len(shared.problems) == 1  # the page that does not exist
     shared.problems.clear()
 
@@ -259,32 +150,39 @@ def test_everything_is_reached_by_keyboard_with_a_visible_focus(shared: Window) 
         outline = shared.page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
         assert outline == "solid", reached
         assert len(reached) < 20, reached
-    assert reached[0] == "Skip to the content"
-    assert reached[-8:-5] == ["Apply", "Findings", "Rewind…"]
-    assert reached[-5:] == ["0", "1", "2", "3", "Refresh again"]
+    assert reached[:3] == ["Skip to the content", "Groups", "orders / $Default"]
+    tabs = ["Partitions", "Members", "Dead letters", "Findings", "Rewind", "History"]
+    assert reached[3:9] == tabs
+    assert reached[9:14] == ["number", "lag", "state", "all", "not OK (4)"]
+    assert reached[14:] == ["0", "1", "2", "3", "Refresh again"]
     shared.page.locator('a[href$="/partitions/1"]').focus()
     shared.page.keyboard.press("Enter")
     shared.page.get_by_role("heading", name="Partition 1").wait_for()
     shared.page.get_by_role("link", name="Events around the checkpoint").press("Enter")
-    shared.page.get_by_role("heading", name="10 READ NEXT").wait_for()
-    shared.page.get_by_role("link", name="Later").press("Enter")
-    shared.page.get_by_role("heading", name="13", exact=True).wait_for()
-    shared.page.get_by_label("Sequence number").fill("15")
-    shared.page.get_by_label("Sequence number").press("Enter")
-    shared.page.get_by_role("heading", name="Events from 15").wait_for()
+    shared.page.locator("summary", has_text="READ NEXT").wait_for()
+    shared.page.locator("summary", has_text="READ NEXT").press("Enter")
+    assert shared.page.get_by_label("Body of event 10").is_visible()
+    shared.page.get_by_label("Value").fill("19")
+    shared.page.get_by_label("Value").press("Enter")
+    shared.page.locator("#event-19[open]").wait_for()
     assert shared.ready() == 6
+    shared.page.get_by_role("link", name="Previous").press("Enter")
+    shared.page.locator("#event-10").wait_for()
 
 
 def test_landmarks_and_labels_name_every_part(shared: Window) -> None:
     shared.go("rewind")
-    for role in ("banner", "main", "navigation", "contentinfo"):
+    for role in ("banner", "main", "contentinfo"):
         assert shared.page.get_by_role(role).count() == 1
+    for name in ("Breadcrumb", "Group"):
+        assert shared.page.get_by_role("navigation", name=name).count() == 1
     for label in ("Read next", "Number, time or duration", "Partitions, such as"):
         assert shared.page.get_by_label(label).count() == 1
     shared.go()
     assert shared.page.get_by_role("table", name="Partitions").count() == 1
     assert shared.page.get_by_role("row").count() == 5
-    assert shared.page.get_by_role("img", name="lag").count() == 5
+    assert shared.page.get_by_role("img", name="lag").count() == 1
+    assert shared.page.get_by_role("img", name="Partitions by owner").count() == 1
     shared.go("findings")
     shared.page.get_by_role("article", name="ERROR checkpoint_expired").wait_for()
 
@@ -323,6 +221,7 @@ def test_a_rewind_by_keyboard_changes_what_was_previewed(chromium: Any, fresh_si
         it.page.keyboard.press("Enter")
         it.page.get_by_role("heading", name="Preview").wait_for()
         assert fresh_site.rows()["0"][0] == 15
+        it.check("rewind")
         it.page.get_by_role("button", name="Change 2 partitions").focus()
         it.page.keyboard.press("Enter")
         it.page.get_by_role("status").wait_for()
@@ -350,8 +249,8 @@ def test_a_page_of_another_origin_cannot_change_anything(shared: Window, site: S
 
 
 def test_scripts_in_events_and_in_the_page_do_not_run(shared: Window) -> None:
-    shared.go("partitions", "0", "events", query=f"?at={FIRST_BODY}")
-    shared.page.get_by_text("<script>window.x = 1</script>").wait_for()
+    shared.go("partitions", "0", "events", query=f"?at={FIRST_BODY + 2}")
+    shared.page.get_by_text("<script>window.x = 1</script>", exact=True).wait_for()
     assert shared.page.evaluate("window.x") is None
     assert shared.problems == []
     shared.page.evaluate(
@@ -367,7 +266,61 @@ def test_events_and_findings_are_shown_without_scripts(
     chromium: Any, site: Site, pages: Pages
 ) -> None:
     with window(chromium, site, pages, java_script_enabled=False) as it:
-        for rest in (("partitions", "0", "events"), ("findings",)):
+        for rest, shown in ((("partitions", "0", "events"), "details"), (("findings",), "article")):
             it.go(*rest)
             it.page.get_by_role("link", name="Show it without scripts").click()
-            it.page.get_by_role("article").first.wait_for()
+            it.page.locator(shown).first.wait_for()
+
+
+def test_the_live_tail_shows_new_events_and_keeps_what_is_unfolded(
+    chromium: Any, fresh_site: Site
+) -> None:
+    fresh_site.hub.publish("orders", "3", [b'{"order": {"lines": [1, 2]}}'])
+    with opened(interval=0.1) as pages, window(chromium, fresh_site, pages) as it:
+        it.go("partitions", "3", "events", query="?tail=on")
+        it.page.locator("#event-0 > summary").click()
+        lines = it.page.locator("#event-0-2 > summary")
+        lines.click()
+        assert it.page.locator("#event-0-2").evaluate("e => e.open")
+        fresh_site.hub.publish("orders", "3", [b"new"])
+        it.page.locator("#event-1").wait_for()
+        assert it.page.locator("#event-0").evaluate("e => e.open")
+        assert it.page.locator("#event-0-2").evaluate("e => e.open")
+        assert it.focused().startswith("lines")
+
+
+def test_a_refresh_waits_while_something_is_selected(shared: Window, site: Site) -> None:
+    shared.go()
+    shared.page.evaluate(
+        "getSelection().selectAllChildren(document.querySelector('tbody th'));"
+        "document.getElementById('live').dataset.mark = 'kept'"
+    )
+    seconds = float(shared.page.locator("#live").get_attribute("data-every"))
+    shared.page.wait_for_timeout(3_000 * seconds)
+    assert shared.page.locator("#live").get_attribute("data-mark") == "kept"
+    shared.page.evaluate("getSelection().removeAllRanges()")
+    shared.page.locator("#live:not([data-mark])").wait_for()
+
+
+def test_the_command_of_a_finding_is_copied(chromium: Any, site: Site, pages: Pages) -> None:
+    rights = {"permissions": ["clipboard-read", "clipboard-write"]}
+    with window(chromium, site, pages, **rights) as it:
+        it.go("findings")
+        it.ready()
+        it.page.get_by_role("button", name="Copy").first.click()
+        it.page.get_by_role("button", name="Copied").wait_for()
+        copied = it.page.evaluate("navigator.clipboard.readText()")
+        assert copied == it.page.locator("#command-1").inner_text()
+        assert copied.startswith("ehcp ")
+
+
+def test_a_full_owner_id_is_a_tooltip(chromium: Any, fresh_site: Site) -> None:
+    row = {**fresh_site.scope.as_dict(), "partition_id": "0", "owner_id": LONG_NAME}
+    assert fresh_site.store.claim_ownership([row])
+    with opened(interval=0.1) as pages, window(chromium, fresh_site, pages) as it:
+        it.go()
+        owner = it.page.locator("[data-name=Owner] .id").first
+        assert owner.get_attribute("title") == LONG_NAME
+        assert owner.inner_text() == "consumer-with-…cdef"
+        it.go("members")
+        it.page.locator("p", has_text=LONG_NAME).wait_for()

@@ -15,7 +15,7 @@ from eventhub_checkpoints.ui.owners import BAR, Palette, Share, shares
 from eventhub_checkpoints.ui.trend import Trend, curve, trend
 
 SAMPLES = 60
-"""Samples that a sparkline shows."""
+"""Samples that are kept of each partition."""
 BLOCK = 50
 """Lanes of a page; a group with more partitions is shown in blocks of as many."""
 LEAST = 4
@@ -58,7 +58,7 @@ class Lane:
     @property
     def trend(self) -> Trend:
         """Return the curve of its lag in the last samples."""
-        return trend(self.lags, SAMPLES)
+        return trend(self.lags, max(2, len(self.lags)))
 
     def _width(self, events: int) -> float:
         return round(max(LEAST, events * BAR / self.reach), 1) if events > 0 else 0.0

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from eventhub_checkpoints._shared.texts import counted, duration
+from eventhub_checkpoints._shared.texts import duration
 from eventhub_checkpoints.errors import CheckpointStoreError
 from eventhub_checkpoints.operations.dead_letters import DeadLetterSource
 from eventhub_checkpoints.operations.groups import Row
@@ -89,7 +89,7 @@ class PageContext:
         self._templates.filters |= {
             "duration": in_words,
             "count": with_commas,
-            "counted": counted,
+            "amount": amount,
             "rate": rate,
             "position": position,
             "time": utc,
@@ -249,6 +249,11 @@ def with_commas(number: int | None) -> str:
     return "-" if number is None else f"{number:,}"
 
 
+def amount(number: int, noun: str) -> str:
+    """Return a number with its noun, whose plural has an `s`; `no` for 0."""
+    return f"{with_commas(number) if number else 'no'} {noun}{'' if number == 1 else 's'}"
+
+
 def rate(per_second: float | None) -> str:
     """Return a number of events per second, or a dash."""
     if per_second is None:
@@ -273,8 +278,3 @@ def utc(seconds: float | None) -> str:
 def clock(seconds: float) -> str:
     """Return a time of day in UTC."""
     return f"{datetime.fromtimestamp(seconds, UTC):%H:%M:%S}"
-
-
-def parameters(pairs: Sequence[tuple[str, str]]) -> str:
-    """Return a query without empty values."""
-    return urlencode([(name, value) for name, value in pairs if value])

@@ -12,7 +12,7 @@ const selector = (element) => {
 
 const isSelected = (part) => {
   const selection = document.getSelection();
-  return !selection.isCollapsed && part.contains(selection.anchorNode);
+  return part.dataset.every && !selection.isCollapsed && part.contains(selection.anchorNode);
 };
 
 const replace = (part, text) => {
@@ -30,8 +30,9 @@ const refresh = async (part) => {
   try {
     const answer = await fetch(part.dataset.get, { headers: { "X-Part": part.id } });
     if (!answer.ok) throw new Error(answer.statusText);
-    // 204: nothing has changed.
-    if (answer.status !== 204) part = replace(part, await answer.text());
+    const text = await answer.text();
+    // 204: nothing has changed. What is selected would not be so any more.
+    if (answer.status !== 204 && !isSelected(part)) part = replace(part, text);
     notice.hidden = true;
   } catch {
     notice.hidden = false;
@@ -41,8 +42,8 @@ const refresh = async (part) => {
 
 const schedule = (part) => {
   if (!part.dataset.every) return;
-  const isIdle = () => document.hidden || isSelected(part);
-  setTimeout(() => (isIdle() ? schedule(part) : refresh(part)), 1000 * part.dataset.every);
+  const next = () => (document.hidden ? schedule(part) : refresh(part));
+  setTimeout(next, 1000 * part.dataset.every);
 };
 
 for (const part of document.querySelectorAll("[data-get]")) part.dataset.every ? schedule(part) : refresh(part);
