@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 from azure.eventhub import EventHubConsumerClient
 
+from diagrams.__main__ import RECORDED
+from diagrams.terminal import kinds
 from eventhub_checkpoints import open_store
 from eventhub_checkpoints.abilities import ListsScopes
 from eventhub_checkpoints.cli.demo.command import java_version
@@ -174,6 +176,7 @@ def test_nothing_is_lost_and_spark_reads_exactly_the_rest(
         assert demo.stop(signal.SIGINT) == 0, demo.printed
         assert other.end() == 0, other.printed
     assert_complete(other.printed)
+    assert kinds(other.printed) == kinds(RECORDED.read_text()), "ehcp demo >docs/images/demo.txt"
     assert_gone(started)
     assert not list(folder.iterdir())
     assert not list(beside.iterdir())

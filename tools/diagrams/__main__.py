@@ -8,11 +8,12 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from diagrams import card, handover, layers, logo, spark, takeover, watermark
+from diagrams import card, handover, layers, logo, spark, takeover, terminal, watermark
 from diagrams.drawing import DARK, LIGHT, Palette
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 CARD = "assets/card.png"
+RECORDED = DOCS / "images/demo.txt"
 PICTURES: dict[str, Callable[[Palette], str]] = {
     takeover.NAME: takeover.draw,
     handover.NAME: handover.draw,
@@ -30,6 +31,7 @@ def files() -> dict[str, str]:
             for name, draw in PICTURES.items()
             for palette in (LIGHT, DARK)
         },
+        "images/demo.svg": terminal.draw(RECORDED.read_text()),
         "assets/logo.svg": logo.logo(),
         "assets/favicon.svg": logo.favicon(),
     }
