@@ -33,7 +33,8 @@ SERIOUS = {"serious", "critical"}
 
 def main_pages() -> list[str]:
     """The first page, the pages that it links to, and the one for what is not there."""
-    links = re.findall(r'<a href="([\w/-]+)/?"', (SITE / "index.html").read_text())
+    _, _, article = (SITE / "index.html").read_text().partition("<article")
+    links = re.findall(r'<a href="([\w/-]+)/?"', article.partition("</article>")[0])
     linked = {link.rstrip("/") for link in links} & {*PAGES}
     return [".", *sorted(linked), "404.html"]
 
