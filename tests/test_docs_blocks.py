@@ -66,7 +66,8 @@ PARSERS: dict[str, Callable[[str], object]] = {
     "yaml": yaml.safe_load,
 }
 RUN = {"python", "console"}
-PLAIN = {"text", "dockerfile", "diff", "sql", "lua", "mermaid"}
+PLAIN = {"text", "dockerfile", "diff", "sql", "lua", "mermaid", "py"}
+"""Neither run nor parsed; `py` is Python that needs what no test has, such as an Azure identity."""
 
 
 @pytest.fixture

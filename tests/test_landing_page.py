@@ -1,6 +1,7 @@
 """The figures of the landing page are those of the benchmarks' tables, and its links lead there."""
 
 import re
+import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import yaml
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "docs/index.md").read_text()
 MEASURED = PAGE.partition("## Measured\n")[2].partition("\n## ")[0]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 BENCHMARKS = (ROOT / "benchmarks/README.md").read_text()
 NUMBER = re.compile(r"(?<![\w.])\d+(?:,\d{3})*(?:\.\d+)?")
 ASSUMED = {"1,024", "1,000", "10", "64"}
@@ -120,9 +122,10 @@ def test_no_other_figure_is_claimed() -> None:
 
 
 def test_links_into_the_repository_name_what_there_is() -> None:
-    repository = yaml.safe_load(re.sub(r"!!python\S*", "", (ROOT / "mkdocs.yml").read_text()))[
-        "repo_url"
-    ]
+    # Python's tags name what only mkdocs can import.
+    site = yaml.safe_load(re.sub(r"!!python\S*", "", (ROOT / "mkdocs.yml").read_text()))
+    repository = site["repo_url"]
+    assert repository == PROJECT["urls"]["Source"]
     links = re.findall(rf"{re.escape(repository)}/blob/main/([\w./-]+)#([\w-]+)", PAGE)
     assert len(links) >= 5
     assert PAGE.count("https://github.com/") == len(links)

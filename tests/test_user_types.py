@@ -109,10 +109,16 @@ PYRIGHT = {
 
 
 def python_of(page: Path, tab: str) -> str:
-    """The Python of a page outside of tabs and in those of a title, each block at its own line."""
+    """The Python of a page that stands outside of tabs, or up to the last one of a title's tabs.
+
+    Each block is at its own line.
+    """
+    shown = [block for block in blocks(page) if block.tab in ("", tab)]
+    while tab and shown[-1].tab != tab:
+        shown.pop()
     lines: list[str] = []
-    for block in blocks(page):
-        if block.language == "python" and block.tab in ("", tab):
+    for block in shown:
+        if block.language == "python":
             lines += [""] * (block.line - 1 - len(lines)) + block.text.splitlines()
     return "\n".join(lines) + "\n"
 
@@ -123,8 +129,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("types")
     for page in PAGES:
         name = re.sub(r"\W", "_", str(page.relative_to(ROOT).with_suffix("")))
-        tabs = {block.tab for block in blocks(page) if block.language == "python"} - {""}
-        for number, tab in enumerate(sorted(tabs) or [""]):
+        tabs = {block.tab for block in blocks(page) if block.language == "python"} | {""}
+        for number, tab in enumerate(sorted(tabs)):
             (folder / f"page_{name}_{number}.py").write_text(python_of(page, tab))
     for sample in SAMPLES:
         (folder / sample.name).write_text(sample.read_text())

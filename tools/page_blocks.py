@@ -9,8 +9,8 @@ comment on the line above a block marks special cases:
                                       printed, and must end without a traceback
 
 Blocks in content tabs of one title share a namespace, such as those of all tabs "asyncio". It also
-has the names that the blocks before them, outside of tabs, have defined. What README folds
-(`<details>`) is a tab.
+has the names that the blocks before them, outside of tabs, have defined. What is folded in
+`<details>`, as GitHub has no tabs, is a program of its own.
 """
 
 import re
@@ -44,7 +44,8 @@ class Block:
         language: the word after the fence, or "".
         text: content between the fences.
         note: the HTML comment on the line above, or "".
-        tab: title of the content tab in which it is, or "".
+        tab: title of the content tab or of the folded part in which it is, or "".
+        is_folded: whether it is in a folded part, which shares no names with others.
     """
 
     page: Path
@@ -53,6 +54,7 @@ class Block:
     text: str
     note: str
     tab: str
+    is_folded: bool = False
 
     @property
     def place(self) -> str:
@@ -91,7 +93,8 @@ def blocks(page: Path) -> list[Block]:
             end = _closing(lines, at + 1, fence[2], page)
             text = "\n".join(line.removeprefix(fence[1]) for line in lines[at + 1 : end])
             note = comment[1] if comment else ""
-            found.append(Block(page, at + 2, fence[3], text, note, tab))
+            is_folded = bool(tab) and edge < 0
+            found.append(Block(page, at + 2, fence[3], text, note, tab, is_folded))
             at = end
         at += 1
     return found
@@ -157,7 +160,7 @@ def run(page: Path) -> None:
     of_tabs: dict[str, dict[str, Any]] = {}
     for block in blocks(page):
         namespace = of_tabs.setdefault(block.tab, {}) if block.tab else outside
-        for name, value in outside.items():
+        for name, value in outside.items() if not block.is_folded else ():
             namespace.setdefault(name, value)
         if block.language == "python" and block.runs:
             # With as many empty lines above as on the page, tracebacks name the page's lines.

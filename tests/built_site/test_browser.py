@@ -46,6 +46,14 @@ def test_the_site_is_built() -> None:
     assert len(MAIN) > 10
 
 
+@pytest.mark.parametrize("path", ["index.html", "404.html"])
+def test_a_page_names_the_card_that_stands_for_it_elsewhere(path: str) -> None:
+    text = (SITE / path).read_text()
+    (card,) = re.findall(r'<meta property="og:image" content="https://[^/]+/[^/]+/([^"]+)">', text)
+    assert (SITE / card).exists()
+    assert re.search(r'<meta property="og:title" content="[^"]{8,}">', text)
+
+
 class Handler(http.server.SimpleHTTPRequestHandler):
     """Serves the site below `BASE`."""
 

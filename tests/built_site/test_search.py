@@ -47,6 +47,10 @@ QUESTIONS = {
     "checkpoint every event": "how-to/checkpoint-every-event/",
     "memory": "explanation/performance/",
     "performance": "explanation/performance/",
+    "Blob Storage needs its driver": "troubleshooting/",
+    "is held by another receiver in consumer group": "troubleshooting/",
+    "partition '0' was not stored: another writer has stored 9": "troubleshooting/",
+    "does not exist: create it with store.create()": "troubleshooting/",
     # What users of the official SDKs asked, in the words of their issues.
     "new receiver with higher epoch": "explanation/load-balancing/",  # python#31084, js#15893
     "partition ownership changes": "explanation/load-balancing/",  # python#28338, go#24164

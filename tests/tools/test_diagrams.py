@@ -78,6 +78,7 @@ def test_words_can_be_read_on_what_they_stand_on(palette: Palette, page: str) ->
 def test_a_page_shows_both_variants_of_a_picture(name: str) -> None:
     shown = [page.read_text() for page in PAGES if f"images/{name}-light.svg" in page.read_text()]
     light, dark = (rf"\(\S*images/{name}-{one}\.svg#only-{one}\)" for one in ("light", "dark"))
+    assert shown
     for text in shown:
         both = rf"!\[([^]]+)\]{light}\s*!\[\1\]{dark}"
         assert re.search(both, text)
