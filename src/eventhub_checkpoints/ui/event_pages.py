@@ -1,6 +1,8 @@
 """Pages of events: around a position, found by a search, or the newest."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -9,20 +11,95 @@ from eventhub_checkpoints.operations.monitor import PolledGroup
 from eventhub_checkpoints.operations.peek import PeekedEvent, newest_events, peek
 from eventhub_checkpoints.operations.search import (
     KINDS,
+    MOST_FOUND,
     MOST_READ,
+    Ending,
     EventFilter,
     Search,
     position_of_kind,
     search,
+    search_hub,
+    time_or_duration,
 )
 from eventhub_checkpoints.receive.position import EventPosition, is_digits
 from eventhub_checkpoints.ui.bodies import AFTER, BEFORE, Start, start_of
 from eventhub_checkpoints.ui.context import PageContext, is_complete, is_part, lane_of
 
+EPOCH = datetime.fromtimestamp(0, UTC)
+"""Stands for an unknown time."""
 TAIL_SECONDS = 2
 """Seconds between two looks at the newest events."""
 SIZES = (1_000, MOST_READ, 100_000)
 """Numbers of events that a search may read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a search is for, as its form names it.
+
+    Attributes:
+        chosen: which events.
+        name: of a property, and perhaps its value, as they were typed.
+        since: time or duration before now, as it was typed; only for all partitions.
+        most: events that it may read.
+    """
+
+    chosen: EventFilter
+    name: str
+    since: str
+    most: int
+
+    @classmethod
+    def of(cls, request: Request) -> "Wanted":
+        """Return what a query names."""
+        query = {key: value.strip() for key, value in request.query_params.items()}
+        name, _, value = query.get("property", "").partition("=")
+        most = query.get("most", "")
+        return cls(
+            EventFilter(query.get("text", ""), query.get("key", ""), name.strip(), value.strip()),
+            query.get("property", ""),
+            query.get("since", ""),
+            int(most) if most in map(str, SIZES) else MOST_READ,
+        )
+
+    @property
+    def query(self) -> dict[str, str]:
+        """Return it as the query of a search of one partition."""
+        text, key = self.chosen.text, self.chosen.key
+        values = {"search": "on", "text": text, "key": key, "property": self.name}
+        return {name: value for name, value in values.items() if value}
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSearch:
+    """What a search of all partitions has found.
+
+    Attributes:
+        events: the newest of the matches, newest first.
+        found: number of matches.
+        searches: by partition.
+    """
+
+    events: Sequence[PeekedEvent]
+    found: int
+    searches: Mapping[str, Search]
+
+    @property
+    def read(self) -> int:
+        """Return the number of events that were read."""
+        return sum(each.read for each in self.searches.values())
+
+    @property
+    def size(self) -> int:
+        """Return the bytes of their bodies."""
+        return sum(each.size for each in self.searches.values())
+
+    @property
+    def unfinished(self) -> Mapping[str, Search]:
+        """Return the searches that have not reached the newest event."""
+        return {
+            id_: each for id_, each in self.searches.items() if each.ending is not Ending.NEWEST
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +112,7 @@ class Look:
         first: number of the first event of a page that is turned to; `""` if it is not.
         is_tail: whether the newest events are shown, and new ones as they arrive.
         is_search: whether events are searched for.
-        chosen: which events.
-        name: of a property, and perhaps its value, as they were typed.
-        most: events that a search may read.
+        wanted: which events.
     """
 
     kind: str
@@ -45,29 +120,20 @@ class Look:
     first: str
     is_tail: bool
     is_search: bool
-    chosen: EventFilter
-    name: str
-    most: int
+    wanted: Wanted
 
     @classmethod
     def of(cls, request: Request) -> "Look":
         """Return what a query names."""
         query = {key: value.strip() for key, value in request.query_params.items()}
-        name, _, value = query.get("property", "").partition("=")
-        chosen = EventFilter(
-            query.get("text", ""), query.get("key", ""), name.strip(), value.strip()
-        )
-        at, most = query.get("at", ""), query.get("most", "")
-        kind = query.get("by", "number")
+        at, kind = query.get("at", ""), query.get("by", "number")
         return cls(
             kind if at else "",
             at,
             query.get("first", ""),
             query.get("tail") == "on",
             "search" in query,
-            chosen,
-            query.get("property", ""),
-            int(most) if most in map(str, SIZES) else MOST_READ,
+            Wanted.of(request),
         )
 
 
@@ -76,6 +142,24 @@ class EventPages:
 
     def __init__(self, context: PageContext) -> None:
         self._context = context
+
+    async def group_events(self, request: Request) -> Response:
+        """Search for events of all partitions."""
+        polled = self._context.polled(request)
+        wanted, is_search = Wanted.of(request), "search" in request.query_params
+        found, error = None, ""
+        if is_search and is_complete(request):
+            found, error = await self._context.read(lambda: searched_everywhere(polled, wanted))
+        return self._context.page(
+            request,
+            "group_events",
+            board=self._context.boards.of(polled.scope),
+            wanted=wanted,
+            is_search=is_search,
+            found=found,
+            error=error,
+            sizes=SIZES,
+        )
 
     async def events(self, request: Request) -> Response:
         """Show events around the checkpoint, or those that the query names."""
@@ -112,6 +196,28 @@ class EventPages:
             page_size=BEFORE + AFTER,
             tail_seconds=TAIL_SECONDS,
         )
+
+
+def searched_everywhere(polled: PolledGroup, wanted: Wanted) -> GroupSearch:
+    """Search for events of all partitions.
+
+    Raises:
+        ConfigurationError: the time is none.
+        HubUnavailableError: the hub did not answer in time, or admits no reader.
+    """
+    searches = search_hub(
+        polled.hub,
+        wanted.chosen,
+        since=time_or_duration(wanted.since) if wanted.since else None,
+        most_read=wanted.most,
+        through=polled.through,
+        timeout=polled.timeout,
+    )
+    events = [event for each in searches.values() for event in each.events]
+    events.sort(
+        key=lambda event: (event.enqueued_time or EPOCH, event.sequence_number), reverse=True
+    )
+    return GroupSearch(events[:MOST_FOUND], len(events), searches)
 
 
 def read_around(
@@ -180,9 +286,9 @@ def searched(polled: PolledGroup, partition_id: str, look: Look) -> Search:
     return search(
         polled.hub,
         partition_id,
-        look.chosen,
+        look.wanted.chosen,
         start=start,
-        most_read=look.most,
+        most_read=look.wanted.most,
         through=polled.through,
         timeout=polled.timeout,
     )

@@ -50,6 +50,7 @@ class Pages:
             Route("/", groups.overview),
             Route(GROUP, groups.group),
             Route(f"{GROUP}/members", groups.members),
+            Route(f"{GROUP}/events", events.group_events),
             Route(f"{GROUP}/findings", groups.findings),
             Route(f"{GROUP}/history", changes.history),
             Route(f"{GROUP}/rewind", changes.rewind),
