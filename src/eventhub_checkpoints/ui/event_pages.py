@@ -34,7 +34,7 @@ SIZES = (1_000, MOST_READ, 100_000)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class SearchForm:
     """What a search is for, as its form names it.
 
     Attributes:
@@ -50,7 +50,7 @@ class Wanted:
     most: int
 
     @classmethod
-    def of(cls, request: Request) -> "Wanted":
+    def of(cls, request: Request) -> "SearchForm":
         """Return what a query names."""
         query = {key: value.strip() for key, value in request.query_params.items()}
         name, _, value = query.get("property", "").partition("=")
@@ -103,7 +103,7 @@ class GroupSearch:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class EventsQuery:
     """What a page of events shows, as its query names it.
 
     Attributes:
@@ -112,7 +112,7 @@ class Look:
         first: number of the first event of a page that is turned to; `""` if it is not.
         is_tail: whether the newest events are shown, and new ones as they arrive.
         is_search: whether events are searched for.
-        wanted: which events.
+        form: which events.
     """
 
     kind: str
@@ -120,10 +120,10 @@ class Look:
     first: str
     is_tail: bool
     is_search: bool
-    wanted: Wanted
+    form: SearchForm
 
     @classmethod
-    def of(cls, request: Request) -> "Look":
+    def of(cls, request: Request) -> "EventsQuery":
         """Return what a query names."""
         query = {key: value.strip() for key, value in request.query_params.items()}
         at, kind = query.get("at", ""), query.get("by", "number")
@@ -133,7 +133,7 @@ class Look:
             query.get("first", ""),
             query.get("tail") == "on",
             "search" in query,
-            Wanted.of(request),
+            SearchForm.of(request),
         )
 
 
@@ -146,15 +146,15 @@ class EventPages:
     async def group_events(self, request: Request) -> Response:
         """Search for events of all partitions."""
         polled = self._context.polled(request)
-        wanted, is_search = Wanted.of(request), "search" in request.query_params
+        form, is_search = SearchForm.of(request), "search" in request.query_params
         found, error = None, ""
         if is_search and is_complete(request):
-            found, error = await self._context.read(lambda: searched_everywhere(polled, wanted))
+            found, error = await self._context.read(lambda: searched_everywhere(polled, form))
         return self._context.page(
             request,
             "group_events",
             board=self._context.boards.of(polled.scope),
-            wanted=wanted,
+            form=form,
             is_search=is_search,
             found=found,
             error=error,
@@ -167,27 +167,27 @@ class EventPages:
         board = self._context.boards.of(polled.scope)
         lane = lane_of(board, request.path_params["partition"])
         start = start_of(lane.position, polled.missing)
-        look, known = Look.of(request), request.query_params.get("known", "")
+        query, known = EventsQuery.of(request), request.query_params.get("known", "")
         events: list[PeekedEvent] | None = None
         found, error = None, ""
         id_ = lane.position.partition_id
-        if is_complete(request) and look.is_search:
-            found, error = await self._context.read(lambda: searched(polled, id_, look))
+        if is_complete(request) and query.is_search:
+            found, error = await self._context.read(lambda: searched(polled, id_, query))
             events = [*found.events] if found else None
-        elif is_complete(request) and look.is_tail:
+        elif is_complete(request) and query.is_tail:
             newest = int(known) if is_part(request) and is_digits(known) else None
             events, error = await self._context.read(lambda: read_newest(polled, id_, newest))
             if events is None and not error:
                 return Response(status_code=204)
         elif is_complete(request):
-            events, error = await self._context.read(lambda: read_around(polled, id_, start, look))
+            events, error = await self._context.read(lambda: read_around(polled, id_, start, query))
         return self._context.page(
             request,
             "events",
             board=board,
             lane=lane,
             start=start,
-            look=look,
+            query=query,
             events=events,
             found=found,
             error=error,
@@ -198,7 +198,7 @@ class EventPages:
         )
 
 
-def searched_everywhere(polled: PolledGroup, wanted: Wanted) -> GroupSearch:
+def searched_everywhere(polled: PolledGroup, form: SearchForm) -> GroupSearch:
     """Search for events of all partitions.
 
     Raises:
@@ -207,9 +207,9 @@ def searched_everywhere(polled: PolledGroup, wanted: Wanted) -> GroupSearch:
     """
     searches = search_hub(
         polled.hub,
-        wanted.chosen,
-        since=time_or_duration(wanted.since) if wanted.since else None,
-        most_read=wanted.most,
+        form.chosen,
+        since=time_or_duration(form.since) if form.since else None,
+        most_read=form.most,
         through=polled.through,
         timeout=polled.timeout,
     )
@@ -221,7 +221,7 @@ def searched_everywhere(polled: PolledGroup, wanted: Wanted) -> GroupSearch:
 
 
 def read_around(
-    polled: PolledGroup, partition_id: str, start: Start, look: Look
+    polled: PolledGroup, partition_id: str, start: Start, query: EventsQuery
 ) -> list[PeekedEvent]:
     """Read the events around a position.
 
@@ -229,7 +229,7 @@ def read_around(
         polled: the group.
         partition_id: which partition.
         start: the first event after the checkpoint.
-        look: the position, if it is another one.
+        query: the position, if it is another one.
 
     Raises:
         ConfigurationError: it names no position; see also `peek`.
@@ -238,10 +238,10 @@ def read_around(
         HubUnavailableError: the hub did not answer in time, or admits no reader.
     """
     before, position = BEFORE, None
-    if look.first:
-        position, before = position_of_kind("number", look.first), 0
-    elif look.kind:
-        position = position_of_kind(look.kind, look.value)
+    if query.first:
+        position, before = position_of_kind("number", query.first), 0
+    elif query.kind:
+        position = position_of_kind(query.kind, query.value)
     elif start.number is not None:
         position = EventPosition.from_sequence_number(start.number, inclusive=True)
     return peek(
@@ -275,20 +275,20 @@ def read_newest(
     return events and events[::-1]
 
 
-def searched(polled: PolledGroup, partition_id: str, look: Look) -> Search:
+def searched(polled: PolledGroup, partition_id: str, query: EventsQuery) -> Search:
     """Search for events.
 
     Raises:
         ConfigurationError: the number to begin at is none.
         HubUnavailableError: the hub did not answer in time, or admits no reader.
     """
-    start = position_of_kind("number", look.first).sequence_number if look.first else None
+    start = position_of_kind("number", query.first).sequence_number if query.first else None
     return search(
         polled.hub,
         partition_id,
-        look.wanted.chosen,
+        query.form.chosen,
         start=start,
-        most_read=look.wanted.most,
+        most_read=query.form.most,
         through=polled.through,
         timeout=polled.timeout,
     )
