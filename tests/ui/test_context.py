@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from starlette.requests import Request
 
-from eventhub_checkpoints.ui.context import amount, number_in, query_changer, rate
+from eventhub_checkpoints.ui.context import amount, number_in, query_changer, rate, recorded
 
 
 @pytest.mark.parametrize(
@@ -58,3 +58,8 @@ def test_an_address_keeps_the_rest_of_its_query() -> None:
     assert changed(page=None, show="all") == "/a%20b?sort=lag&show=all"
     assert changed(sort=None, page=None, show=None) == "/a%20b"
     assert changed(page='"><script>') == ("/a%20b?sort=lag&page=%22%3E%3Cscript%3E&show=attention")
+
+
+def test_the_time_of_a_record_is_shown_as_other_times() -> None:
+    assert recorded("2026-11-23T12:00:07+02:00") == "2026-11-23 10:00:07 UTC"
+    assert recorded("yesterday\u202e") == r"yesterday\u202e"
