@@ -115,7 +115,8 @@ def show(page: Any, address: str) -> Any:
     """Open a page; wait until its code has buttons."""
     page.goto(address)
     page.wait_for_function(
-        "[...document.querySelectorAll('.highlight pre')].every(e => e.querySelector('button'))"
+        "[...document.querySelectorAll('.highlight pre')].filter(e => e.offsetParent)"
+        ".every(e => e.querySelector('button'))"
     )
     return page
 
@@ -186,7 +187,7 @@ def test_what_is_copied_can_be_pasted(chromium: Any, home: str) -> None:
 
 
 COPIED = """
-[...document.querySelectorAll('pre:has(.gp) > code')].map(code => {
+[...document.querySelectorAll('pre:has(.gp) > code')].filter(e => e.offsetParent).map(code => {
     code.setAttribute('data-md-copying', '');
     const text = code.innerText;
     code.removeAttribute('data-md-copying');
