@@ -111,9 +111,11 @@ PYRIGHT = {
 def python_of(page: Path, tab: str) -> str:
     """The Python of a page that stands outside of tabs, or up to the last one of a title's tabs.
 
-    Each block is at its own line.
+    Each block is at its own line. What is folded is a program of its own.
     """
-    shown = [block for block in blocks(page) if block.tab in ("", tab)]
+    found = blocks(page)
+    is_folded = any(block.is_folded for block in found if block.tab == tab)
+    shown = [block for block in found if block.tab in ({tab} if is_folded else {"", tab})]
     while tab and shown[-1].tab != tab:
         shown.pop()
     lines: list[str] = []

@@ -17,6 +17,8 @@ from eventhub_checkpoints.operations.search import (
     Search,
     position_of_kind,
     search,
+    search_hub,
+    time_or_duration,
 )
 from eventhub_checkpoints.receive import HubAddress
 from eventhub_checkpoints.receive.position import EventPosition
@@ -174,3 +176,43 @@ def test_positions_are_named_by_number_offset_and_time(monkeypatch: pytest.Monke
 def test_a_position_that_is_none_is_refused(kind: str, value: str, message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         position_of_kind(kind, value)
+
+
+def test_the_newest_events_of_all_partitions_are_searched(address: HubAddress) -> None:
+    found = search_hub(address, EventFilter(text="event"), most_read=10, timeout=LIMIT)
+    assert [*found] == ["0", "1"]
+    assert numbers(found["0"].events) == [26, 27, 28, 29]
+    assert (found["0"].first, found["0"].read, found["0"].ending) == (26, 5, Ending.NEWEST)
+    assert (found["1"].read, found["1"].ending) == (0, Ending.NEWEST)
+
+
+def test_events_since_a_time_are_searched_from_the_oldest_on(address: HubAddress) -> None:
+    since = datetime.now(UTC) - timedelta(days=1)
+    chosen = EventFilter(text="event")
+    found = search_hub(address, chosen, since=since, most_read=10, timeout=LIMIT)
+    assert numbers(found["0"].events) == [5, 6, 7, 8, 9]
+    assert (found["0"].following, found["0"].ending) == (10, Ending.READ)
+    later = search_hub(address, chosen, since=since + timedelta(days=2), timeout=LIMIT)
+    assert [each.read for each in later.values()] == [0, 0]
+
+
+def test_partitions_that_are_not_reached_in_time_are_said(address: HubAddress) -> None:
+    found = search_hub(address, EventFilter(), seconds=-1.0, timeout=LIMIT)
+    assert (found["0"].read, found["0"].following, found["0"].ending) == (0, 5, Ending.TIME)
+    assert found["1"].ending is Ending.NEWEST
+
+
+@pytest.mark.parametrize("options", [{"most_read": 0}, {"most_found": 0}])
+def test_a_search_of_a_hub_that_may_read_nothing_is_refused(
+    address: HubAddress, options: dict[str, int]
+) -> None:
+    with pytest.raises(ConfigurationError, match="1 or more"):
+        search_hub(address, EventFilter(), **options)
+
+
+def test_a_time_is_named_by_itself_or_before_now() -> None:
+    assert time_or_duration("2026-11-23T10:00") == datetime(2026, 11, 23, 10, tzinfo=UTC)
+    named = time_or_duration("2h")
+    assert datetime.now(UTC) - named >= timedelta(hours=2)
+    with pytest.raises(ConfigurationError, match="expected a time"):
+        time_or_duration("yesterday")

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from axe import axe_core
 from eventhub_checkpoints.ui.pages import Pages
 from eventhub_checkpoints.ui.server import LOCAL_NAMES, listen, serving, url
 from fleet import Fleet
@@ -86,15 +87,22 @@ class Window:
         )
 
     def check(self, name: str) -> None:
-        """Check the colours and the width of the page in both schemes, and on a phone."""
+        """Check colours and width of the page, and what axe-core finds, in both schemes."""
         for scheme, background in BACKGROUNDS.items():
             self.page.emulate_media(color_scheme=scheme)
             body = "getComputedStyle(document.body).backgroundColor"
             assert self.page.evaluate(body) == background
             assert self.page.evaluate(CONTRAST) >= 4.5, name
+            assert self.violations() == [], (name, scheme)
         for size in (PHONE, NARROW, WIDE):
             self.page.set_viewport_size(size)
             assert self.overflow == 0, (name, size)
+
+    def violations(self) -> list[str]:
+        """Return what axe-core finds on the page, with the first element of each."""
+        self.page.evaluate(axe_core())
+        found = self.page.evaluate("axe.run().then(result => result.violations)")
+        return [f"{each['impact']} {each['id']}: {each['nodes'][0]['html']}" for each in found]
 
     def picture(self, path: Path, scheme: str = "light", *, height: int = 0) -> None:
         """Take a picture of the page, down to its end or to a height."""

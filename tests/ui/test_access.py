@@ -164,6 +164,8 @@ def test_a_record_is_only_found_by_its_name(operator: Visitor, site: Site, recor
         ("partitions", "0", "events", "search=on&text={}&key={}&property={}&first={}"),
         ("partitions", "0", "events", "by={}&at={}"),
         ("partitions", "0", "events", "tail=on&known={}"),
+        ("events", "search=on&text={}&key={}&property={}"),
+        ("events", "search=on&since={}&most={}"),
         ("rewind", "to={}&value={}&partitions={}"),
         ("dead-letters", "error={}&partition={}&show={}"),
         ("members", "x={}"),

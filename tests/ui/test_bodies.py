@@ -1,5 +1,6 @@
 """What the page shows of events."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -9,6 +10,12 @@ from eventhub_checkpoints.ui.bodies import (
     MOST_BINARY,
     MOST_BYTES,
     MOST_CHARACTERS,
+    MOST_CHILDREN,
+    MOST_DEPTH,
+    MOST_JSON,
+    MOST_NODES,
+    PREVIEW,
+    JsonNode,
     content,
     line,
     start_of,
@@ -78,3 +85,89 @@ def test_invisible_characters_and_those_that_change_the_direction_are_escaped() 
 
 def test_a_long_value_is_cut_with_a_note() -> None:
     assert line("x" * 1_000) == "x" * MOST_CHARACTERS + "... (1,000 characters)"
+
+
+def test_json_is_a_tree_with_the_kinds_of_its_values() -> None:
+    tree = content(b' {"a": [1, -2.5, true, null], "b": {"c": "x\\ny"}}').tree
+    assert tree is not None
+    assert (tree.kind, tree.text) == ("object", "2 keys")
+    (a, array), (b, nested) = tree.children
+    assert (a, array.kind, array.text) == ("a", "array", "4 items")
+    assert [(name, each.kind, each.text) for name, each in array.children] == [
+        ("0", "number", "1"),
+        ("1", "number", "-2.5"),
+        ("2", "word", "true"),
+        ("3", "word", "null"),
+    ]
+    assert (b, nested.text) == ("b", "1 key")
+    assert nested.children[0][1].text == r"x\ny"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"17",
+        b'"text"',
+        b"{",
+        b"{]",
+        b"[" * 100_000,
+        b'{"a": 1}\xff',
+        b"[" + b"1" * 5_000 + b"]",
+        b'{"a": "' + b"x" * MOST_JSON + b'"}',
+    ],
+)
+def test_what_is_no_object_or_array_of_json_has_no_tree(body: bytes) -> None:
+    assert content(body).tree is None
+
+
+def test_names_and_strings_of_a_tree_are_escaped_and_cut() -> None:
+    tree = content(json.dumps({"\u202e": "x" * 1_000}).encode()).tree
+    assert tree is not None
+    [(name, value)] = tree.children
+    assert name == r"\u202e"
+    assert value.text == "x" * MOST_CHARACTERS + "... (1,000 characters)"
+
+
+def test_a_long_array_is_cut() -> None:
+    tree = content(json.dumps([*range(MOST_CHILDREN + 5)]).encode()).tree
+    assert tree is not None
+    assert (len(tree.children), tree.left_out) == (MOST_CHILDREN, 5)
+    assert tree.text == f"{MOST_CHILDREN + 5} items"
+
+
+def size(node: JsonNode) -> int:
+    return 1 + sum(size(child) for _, child in node.children)
+
+
+def numbers(node: JsonNode) -> list[int]:
+    return [node.number, *(number for _, child in node.children for number in numbers(child))]
+
+
+def test_the_values_of_a_tree_are_bounded_and_numbered() -> None:
+    tree = content(json.dumps([[*range(90)] for _ in range(90)]).encode()).tree
+    assert tree is not None
+    assert size(tree) == MOST_NODES
+    assert numbers(tree) == [*range(MOST_NODES)]
+    assert tree.left_out == 90 - len(tree.children)
+
+
+def test_the_depth_of_a_tree_is_bounded() -> None:
+    value: object = 1
+    for _ in range(MOST_DEPTH + 5):
+        value = [value]
+    tree = content(json.dumps(value).encode()).tree
+    depth = 0
+    while tree and tree.children:
+        tree, depth = tree.children[0][1], depth + 1
+    assert depth == MOST_DEPTH
+    assert tree is not None
+    assert tree.left_out == 1
+
+
+def test_a_preview_is_one_line() -> None:
+    assert content(b'{\n  "a":\t1\n}').preview == '{ "a": 1 }'
+    long = content(b"word " * 1_000).preview
+    assert len(long) == PREVIEW + 1
+    assert long.endswith("…")
+    assert content(b"").preview == ""

@@ -188,6 +188,39 @@ def test_a_search_says_what_it_has_read_and_goes_on(
     assert "expected digits" in fresh_visitor.text(f"{path}?live=off&search=on&first=x")
 
 
+def test_all_partitions_are_searched(fresh_visitor: Visitor, fresh_site: Site) -> None:
+    fresh_site.hub.publish("orders", "3", [b'{"order": 7}', b"<script>alert(7)</script>"])
+    fresh_site.hub.publish("orders", "0", [b'{"order": 8}'])
+    fresh_visitor.wait_known(path_of(fresh_site.scope), ">2<")
+    path = path_of(fresh_site.scope, "events")
+    text = fresh_visitor.text(path)
+    assert f'<a href="{path_of(fresh_site.scope, "partitions", "3", "events")}">' in text
+    text = fresh_visitor.text(f"{path}?live=off&search=on&text=ORDER")
+    assert re.findall('<details id="event-([0-9-]+)"', text) == ["0-20", "3-0"]
+    assert "2 events match. Read 53 events of 4 partitions, " in text
+    around = path_of(fresh_site.scope, "partitions", "0", "events")
+    assert f'href="{around}?by=number&at=20"' in html.unescape(text)
+    text = fresh_visitor.text(f"{path}?live=off&search=on&text=alert&since=1h")
+    assert "<script>alert" not in text
+    assert "1 event matches" in text
+    assert "expected a time" in fresh_visitor.text(f"{path}?live=off&search=on&since=yesterday")
+    part = fresh_visitor.client.get(f"{path}?search=on&key=absent", headers={"X-Part": "later"})
+    assert "Nothing matched in what was read" in part.text
+
+
+def test_a_search_of_all_partitions_names_those_it_has_not_finished(
+    fresh_visitor: Visitor, fresh_site: Site
+) -> None:
+    fresh_site.hub.publish("orders", "3", [b'{"order": 7}'] * 300)
+    fresh_visitor.wait_known(path_of(fresh_site.scope), ">300<")
+    query = "live=off&search=on&text=order&property=&most=1000&since=P1D"
+    text = fresh_visitor.text(f"{path_of(fresh_site.scope, 'events')}?{query}")
+    assert "50 events match" in text
+    [link] = re.findall('<a href="([^"]+)">Partition 3 from 50<', html.unescape(text))
+    assert link.endswith("/partitions/3/events?search=on&text=order&first=50")
+    assert numbers_in(fresh_visitor.text(f"{link}&live=off")) == [*range(50, 100)]
+
+
 def test_the_live_tail_shows_the_newest_event_first_and_answers_once(
     fresh_visitor: Visitor, fresh_site: Site
 ) -> None:
@@ -253,6 +286,7 @@ def test_a_partition_shows_its_history_where_the_store_keeps_it(
         "/groups/a/b/c/findings",
         "/groups/a/b/c/rewind",
         "/groups/a/b/c/members",
+        "/groups/a/b/c/events",
         "/groups/a/b/c/history",
         "/groups/a/b/c/undo",
         "/groups/a/b/c/dead-letters",

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from browser import PHONE, WIDE, Window, served
-from dead_letter import write_dead_letters
+from browser import WIDE, Window, served
 from eventhub_checkpoints.ui.board import BLOCK
 from fleet import Fleet
 from pages import Visitor, opened, path_of
@@ -39,17 +38,13 @@ def working(
     chromium: Any, tmp_path: Path, partitions: int, members: int, rounds: int, interval: float
 ) -> Iterator[Window]:
     """Open a window on a group whose members have worked for some polls."""
-    letters = "dead-letters.jsonl"
     with (
         pytest.MonkeyPatch.context() as environment,
         Fleet.opened(tmp_path, environment, partitions, members) as fleet,
     ):
-        # Pictures show this name.
-        environment.chdir(tmp_path)
         fleet.add_groups()
-        write_dead_letters(tmp_path / letters, fleet.scope)
         with (
-            opened(allow_writes=True, interval=interval, dead_letters=letters) as pages,
+            opened(allow_writes=True, interval=interval) as pages,
             served(pages) as home,
         ):
             visitor = Visitor(pages)
@@ -80,22 +75,10 @@ def test_pictures_of_eight_partitions(chromium: Any, tmp_path: Path, folder: Pat
         it.go()
         for scheme in ("light", "dark"):
             it.picture(folder / f"ui-group-{scheme}.png", scheme)
-        it.page.set_viewport_size(PHONE)
-        it.picture(folder / "ui-phone.png", height=PHONE["height"])
-        it.page.set_viewport_size(WIDE)
-        it.go("members")
-        it.picture(folder / "ui-members-light.png")
         it.go("partitions", "0", "events", query="?search=on&text=acme")
         it.ready()
         it.page.locator("summary").first.click()
         it.picture(folder / "ui-events-light.png", height=FOLD)
-        it.go("findings")
-        it.ready()
-        it.picture(folder / "ui-findings-dark.png", "dark", height=FOLD)
-        it.go("dead-letters")
-        it.ready()
-        it.page.locator("summary").nth(2).click()
-        it.picture(folder / "ui-dead-letters-light.png", height=FOLD)
         audit = it.site.scope._replace(consumer_group="audit")
         it.page.goto(f"{it.base}{path_of(audit, 'rewind')}?to=shift&value=-20")
         it.picture(folder / "ui-rewind-light.png", height=FOLD)
@@ -104,7 +87,7 @@ def test_pictures_of_eight_partitions(chromium: Any, tmp_path: Path, folder: Pat
 def test_a_group_of_1000_partitions_is_shown_in_blocks(
     chromium: Any, tmp_path: Path, folder: Path
 ) -> None:
-    with working(chromium, tmp_path, 1000, 12, 4 if FULL else 1, 5.0) as it:
+    with working(chromium, tmp_path, 1000, 12, 2 if FULL else 1, 5.0) as it:
         it.go()
         # A page of 1,000 rows would have 40,000 elements and 1.5 MB.
         assert it.page.evaluate("document.getElementsByTagName('*').length") < 2_000

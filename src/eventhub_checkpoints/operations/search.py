@@ -1,4 +1,4 @@
-"""Search for events in a part of a partition, without an effect on any consumer.
+"""Search for events in a part of one or of all partitions, without an effect on any consumer.
 
 A hub has no index, so a search reads every event of its range. It is bounded by events, matches and
 time, and says what it has read and where it would go on.
@@ -8,22 +8,26 @@ import time
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints._shared.settings import is_count, require
 from eventhub_checkpoints._shared.times import parse_time
 from eventhub_checkpoints.errors import ConfigurationError
+from eventhub_checkpoints.operations.groups import in_order
 from eventhub_checkpoints.operations.peek import (
     SHARES,
     PeekedEvent,
     events_of,
+    positions_at,
     properties_of,
     through_some_group,
 )
 from eventhub_checkpoints.operations.reset import before_now
-from eventhub_checkpoints.receive.address import PartitionProperties
+from eventhub_checkpoints.receive.address import OpenStream, PartitionProperties
 from eventhub_checkpoints.receive.amqp.address import HubAddress
+from eventhub_checkpoints.receive.hub import partition_properties, read_each
 from eventhub_checkpoints.receive.position import EventPosition, is_digits
 from eventhub_checkpoints.receive.ranges import (
     OPERATION_TIMEOUT,
@@ -171,6 +175,79 @@ def search(
         )
 
     return through_some_group(hub, through, read)
+
+
+def search_hub(
+    hub: HubAddress,
+    chosen: EventFilter,
+    *,
+    since: datetime | None = None,
+    most_read: int = MOST_READ,
+    most_found: int = MOST_FOUND,
+    seconds: float = SECONDS,
+    through: str | None = None,
+    timeout: float = OPERATION_TIMEOUT,
+) -> dict[str, Search]:
+    """Search for events of all partitions, by partition.
+
+    Args:
+        hub: the hub.
+        chosen: which events.
+        since: only events that were enqueued then or later, with a time zone; the oldest of them
+            are read first. None: the newest events.
+        most_read: events to read of all partitions together, each of which has the same share.
+        most_found: events to find in each partition, at most.
+        seconds: after which the search ends.
+        through: consumer group to read the events through; see `peek`.
+        timeout: seconds for each query, and to wait for the next events.
+
+    Raises:
+        ConfigurationError: the time has no time zone, or the namespace has no such hub.
+        HubUnavailableError: the hub did not answer, or refused the readers, within `timeout`.
+    """
+    require("most_read", most_read, is_count(most_read), "a whole number, 1 or more")
+    require("most_found", most_found, is_count(most_found), "a whole number, 1 or more")
+    begun = time.monotonic()
+    deadline = begun + seconds
+    properties = partition_properties(hub, timeout=timeout)
+    share = max(1, most_read // len(properties))
+    if since is None:
+        starts = {id_: each.next_sequence_number - share for id_, each in properties.items()}
+    else:
+        found = positions_at(hub, since, through=through, timeout=timeout)
+        starts = {
+            each.partition_id: each.next_sequence_number
+            if each.sequence_number is None
+            else each.sequence_number
+            for each in found
+        }
+    ranges = {id_: range_of(each, starts[id_], share) for id_, each in properties.items()}
+
+    def read(address: HubAddress) -> dict[str, Search]:
+        def search_partition(partition_id: str, open_stream: OpenStream) -> Search:
+            offsets = ranges[partition_id]
+            first = offsets.from_sequence_number
+            if time.monotonic() > deadline and not offsets.is_empty:
+                return Search([], first, first, 0, 0, 0.0, Ending.TIME)
+            reader = RangeReader(address, offsets, settings_of(offsets, timeout), open_stream)
+            end = properties[partition_id].next_sequence_number
+            return search_range(reader, chosen, end, most_found, begun, deadline)
+
+        return read_each(address, in_order(ranges), search_partition, seconds + timeout)
+
+    return through_some_group(hub, through, read)
+
+
+def time_or_duration(text: str) -> datetime:
+    """Return the time that people name, by itself or by a duration before now.
+
+    Raises:
+        ConfigurationError: it is neither.
+    """
+    try:
+        return before_now(text)
+    except ConfigurationError:
+        return parse_time(text)
 
 
 def position_of_kind(kind: str, value: str) -> EventPosition:

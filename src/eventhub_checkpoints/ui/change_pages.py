@@ -34,7 +34,7 @@ SHOWN_MOVES = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
+class ChangeResult:
     """What a form has changed, or why nothing was.
 
     Attributes:
@@ -68,7 +68,7 @@ class ChangePages:
                     parse_partitions(partitions) if partitions else (),
                 )
             )
-        return self._rewind_page(request, polled, fields, planned, Changed(error=error))
+        return self._rewind_page(request, polled, fields, planned, ChangeResult(error=error))
 
     async def store_rewind(self, request: Request) -> Response:
         """Carry out the rewind of a preview."""
@@ -77,14 +77,14 @@ class ChangePages:
         changed = await run_in_threadpool(self._rewound, polled, fields)
         return self._rewind_page(request, polled, fields, None, changed)
 
-    def _rewound(self, polled: PolledGroup, fields: Form) -> Changed:
+    def _rewound(self, polled: PolledGroup, fields: Form) -> ChangeResult:
         try:
             command = self._context.command(polled, name_of(fields), executes=True)
             numbers = numbers_of(fields.get("numbers", ""))
             outcome = store_previewed(command, polled, numbers, fields.get("seen", ""))
         except CheckpointStoreError as failure:
-            return Changed(error=str(failure))
-        return Changed(
+            return ChangeResult(error=str(failure))
+        return ChangeResult(
             f"Changed {counted(outcome.changed, 'partition')} of {command.store_name}. What was "
             f"there before is recorded on the machine of ehcp ui, in {outcome.record.path}.",
             undo_url(polled, outcome.record),
@@ -96,7 +96,7 @@ class ChangePages:
         polled: PolledGroup,
         fields: Form,
         planned: Preview | None,
-        changed: Changed,
+        changed: ChangeResult,
     ) -> Response:
         return self._context.page(
             request,
@@ -156,7 +156,7 @@ class ChangePages:
         name = request.query_params.get("record", "")
         record = await run_in_threadpool(self._record, polled, name)
         planned, error = await self._context.read(lambda: preview_undo(polled, record))
-        return self._undo_page(request, polled, record, planned, Changed(error=error))
+        return self._undo_page(request, polled, record, planned, ChangeResult(error=error))
 
     async def store_undo(self, request: Request) -> Response:
         """Undo a recorded change."""
@@ -166,13 +166,13 @@ class ChangePages:
         changed = await run_in_threadpool(self._undone, polled, record)
         return self._undo_page(request, polled, record, None, changed)
 
-    def _undone(self, polled: PolledGroup, record: Record) -> Changed:
+    def _undone(self, polled: PolledGroup, record: Record) -> ChangeResult:
         try:
             command = self._context.command(polled, f"undo {record.path.name}", executes=True)
             outcome = carry_out_undo(command, polled, record)
         except CheckpointStoreError as failure:
-            return Changed(error=str(failure))
-        return Changed(
+            return ChangeResult(error=str(failure))
+        return ChangeResult(
             f"Restored {counted(outcome.changed, 'partition')} of {command.store_name}.",
             undo_url(polled, outcome.record),
         )
@@ -183,7 +183,7 @@ class ChangePages:
         polled: PolledGroup,
         record: Record,
         planned: UndoPreview | None,
-        changed: Changed,
+        changed: ChangeResult,
     ) -> Response:
         return self._context.page(
             request,

@@ -93,6 +93,7 @@ class PageContext:
             "rate": rate,
             "position": position,
             "time": utc,
+            "recorded": recorded,
             "clock": clock,
             "content": content,
             "line": line,
@@ -273,6 +274,14 @@ def utc(seconds: float | None) -> str:
     return (
         "-" if seconds is None else f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"
     )
+
+
+def recorded(text: str) -> str:
+    """Return the time of a record as those of a page; unchanged if it is none."""
+    try:
+        return utc(datetime.fromisoformat(text).timestamp())
+    except ValueError:
+        return line(text)
 
 
 def clock(seconds: float) -> str:

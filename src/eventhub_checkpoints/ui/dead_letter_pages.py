@@ -14,7 +14,7 @@ from eventhub_checkpoints.operations.dead_letters import (
     to_redrive,
 )
 from eventhub_checkpoints.operations.monitor import PolledGroup
-from eventhub_checkpoints.ui.change_pages import Changed
+from eventhub_checkpoints.ui.change_pages import ChangeResult
 from eventhub_checkpoints.ui.context import Form, PageContext, is_complete
 
 SHOWN = 100
@@ -34,7 +34,7 @@ class DeadLetterPages:
         if self._context.dead_letters and is_complete(request):
             selection = selection_of(request, polled)
             listed, error = await self._context.read(lambda: self._listed(polled, selection))
-        return self._page(request, polled, listed, Changed(error=error))
+        return self._page(request, polled, listed, ChangeResult(error=error))
 
     async def redrive(self, request: Request) -> Response:
         """Send dead letters back to their hub."""
@@ -48,7 +48,7 @@ class DeadLetterPages:
         with self._context.dead_letters.open() as source:
             return newest_of_group(source, polled.scope, selection, SHOWN)
 
-    def _redriven(self, polled: PolledGroup, fields: Form) -> Changed:
+    def _redriven(self, polled: PolledGroup, fields: Form) -> ChangeResult:
         ids = fields.getlist("shown" if fields.get("which") == "all" else "id")
         sent = 0
         try:
@@ -61,15 +61,15 @@ class DeadLetterPages:
                     sent += 1
         except CheckpointStoreError as failure:
             before = f"{counted(sent, 'dead letter')} sent; then: " if sent else ""
-            return Changed(error=f"{before}{failure}")
-        return Changed(f"Sent {counted(sent, 'dead letter')} to {polled.hub}.")
+            return ChangeResult(error=f"{before}{failure}")
+        return ChangeResult(f"Sent {counted(sent, 'dead letter')} to {polled.hub}.")
 
     def _page(
         self,
         request: Request,
         polled: PolledGroup,
         listed: GroupDeadLetters | None,
-        changed: Changed,
+        changed: ChangeResult,
     ) -> Response:
         return self._context.page(
             request,

@@ -1,6 +1,7 @@
 """Routes of the pages."""
 
 import logging
+from collections.abc import Sequence
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -37,7 +38,7 @@ class Pages:
         """Return the token that admits to the pages."""
         return self._context.tokens.token
 
-    def application(self, port: int, hosts: list[str] | tuple[str, ...]) -> ASGIApp:
+    def application(self, port: int, hosts: Sequence[str]) -> ASGIApp:
         """Return the application.
 
         Args:
@@ -50,6 +51,7 @@ class Pages:
             Route("/", groups.overview),
             Route(GROUP, groups.group),
             Route(f"{GROUP}/members", groups.members),
+            Route(f"{GROUP}/events", events.group_events),
             Route(f"{GROUP}/findings", groups.findings),
             Route(f"{GROUP}/history", changes.history),
             Route(f"{GROUP}/rewind", changes.rewind),

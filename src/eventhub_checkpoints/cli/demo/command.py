@@ -205,7 +205,7 @@ class Signals:
 INTRODUCTION = """\
 Two consumers share a local stand-in for Event Hubs. One is killed, the other
 takes over, PySpark continues from the checkpoints, and every event is counted.
-Nothing is downloaded. It takes about a minute, half of it for Java to start."""
+Nothing is downloaded. It takes one to two minutes, most of them for PySpark."""
 EVENTS_A_PARTITION = 50
 """Minimum: with fewer events, one consumer may finish before the other one has started."""
 

@@ -34,7 +34,7 @@ def main(arguments: list[str] | None = None) -> None:
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("ERROR")
-    journal.phase("the stream starts")
+    journal.phase("the stream runs")
     stream(spark, addresses, journal)
     journal.phase("Spark stops")
     spark.stop()
