@@ -151,7 +151,7 @@ POSITIONS_AND_PARTITIONS = [
     Mistake("peek 7", "has no partition '7'; it has 0 to 3"),
     Mistake("peek 0 --sequence-number 99", "has no event 99: its newest one is 19"),
     Mistake("at noon", "the time is 'noon'; expected a time in ISO 8601"),
-    Mistake("undo", "there is no record of a change", FAILED),
+    Mistake("undo", "no recorded change of", FAILED),
     Mistake("migrate --from kinesis --container https://a.blob.core.windows.net/c", "not one of"),
 ]
 FILES = [

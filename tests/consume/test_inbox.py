@@ -150,9 +150,11 @@ def test_who_waits_for_a_condition_gives_up_after_its_time(box: Box) -> None:
     assert box.call("until", lambda: False, 0) is False
 
 
-def test_who_waits_for_an_item_looks_again_and_again_so_that_a_signal_is_handled(
-    box: Box,
+def test_a_thread_that_waits_for_an_item_looks_again_and_again_so_that_a_signal_is_handled(
+    loop: Loop,
 ) -> None:
+    """A loop handles signals while a task waits."""
+    box = Box(is_aio=False, loop=loop)
     taking = box.begin("next")
     item = box.module.Notice(box.session("0"), is_lost=False)
     box.inner._items.append(item)  # nobody is notified

@@ -145,8 +145,8 @@ def record_to_undo(
         if newest := newest_change(journal, scope, store):
             return newest
         raise CheckpointStoreError(
-            f"there is no record of a change of {scope} in {store}; ehcp undo --list shows those "
-            "there are"
+            f"no recorded change of {scope} in {store} is left to undo; ehcp undo --list shows "
+            "all records"
         )
     if scope is not None and scope.folded != named.scope.folded:
         raise ConfigurationError(f"{named.path} is of {named.scope}, and the command names {scope}")

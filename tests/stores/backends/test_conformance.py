@@ -78,6 +78,7 @@ TAKES_FROM_A_LIVE_OWNER = {
     "listed_rows_can_be_claimed_as_they_are",
     "a_late_release_spares_a_newer_claim",
     "a_strangers_row_is_taken_by_its_etag_only",
+    "a_limit_of_one_group_limits_no_other",
 }
 """Checks that begin with what a `HandoverStore` is there to prevent."""
 
