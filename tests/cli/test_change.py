@@ -207,7 +207,7 @@ def test_several_undos_go_back_one_after_another(site: Site) -> None:
     assert site.rows() == seen[1]
     ehcp_json("undo", "--execute")
     assert site.rows() == seen[0]
-    with pytest.raises(CheckpointStoreError, match="there is no record"):
+    with pytest.raises(CheckpointStoreError, match="no recorded change"):
         raise ehcp("undo").exception
     listed = ehcp_json("undo", "--list")
     assert [(row["command"].split()[0], row["state"]) for row in listed] == [
