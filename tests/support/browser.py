@@ -88,6 +88,7 @@ class Window:
 
     def check(self, name: str) -> None:
         """Check colours and width of the page, and what axe-core finds, in both schemes."""
+        self.page.wait_for_load_state("load")  # its text may be there before its style sheet
         for scheme, background in BACKGROUNDS.items():
             self.page.emulate_media(color_scheme=scheme)
             body = "getComputedStyle(document.body).backgroundColor"
