@@ -255,7 +255,8 @@ def position_of_kind(kind: str, value: str) -> EventPosition:
 
     Args:
         kind: one of `KINDS`.
-        value: a sequence number, an offset, a time, or a duration before now; see `docs/reference/times.md`.
+        value: a sequence number, an offset, a time, or a duration before now; see
+            `docs/reference/times.md`.
 
     Raises:
         ConfigurationError: there is no such kind, or the value is not one of it.
