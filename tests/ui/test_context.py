@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from starlette.requests import Request
 
-from eventhub_checkpoints.ui.context import amount, number_in, query_changer, rate, recorded
+from eventhub_checkpoints._shared.texts import counted
+from eventhub_checkpoints.ui.context import number_in, query_changer, rate, recorded
 
 
 @pytest.mark.parametrize(
@@ -27,7 +28,7 @@ def test_rates_have_two_digits(per_second: float | None, text: str) -> None:
     ("number", "text"), [(0, "no events"), (1, "1 event"), (2, "2 events"), (1_000, "1,000 events")]
 )
 def test_amounts_have_their_noun(number: int, text: str) -> None:
-    assert amount(number, "event") == text
+    assert counted(number, "event", grouped=True) == text
 
 
 def request(query: str) -> Request:

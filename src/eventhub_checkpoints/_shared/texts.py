@@ -19,9 +19,21 @@ def duration(seconds: float | None) -> str | None:
     return " ".join(f"{count}{unit}" for count, unit in parts[:2])
 
 
-def counted(count: int, noun: str) -> str:
-    """Return a number with its noun, whose plural has an `s`; `no` for 0."""
-    return f"{count or 'no'} {noun}{'' if count == 1 else 's'}"
+def counted(count: int, noun: str, *, grouped: bool = False) -> str:
+    """Return a number with its noun, whose plural has an `s`; `no` for 0.
+
+    Args:
+        count: the number.
+        noun: what is counted.
+        grouped: whether the number has thousands separators.
+    """
+    number = f"{count:,}" if grouped else str(count)
+    return f"{number if count else 'no'} {plural(noun, count)}"
+
+
+def plural(noun: str, count: int) -> str:
+    """Return a noun whose plural has an `s`, as it stands beside a number."""
+    return noun if count == 1 else f"{noun}s"
 
 
 def partitions(ids: Sequence[object]) -> str:

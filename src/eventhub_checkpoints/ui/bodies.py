@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from eventhub_checkpoints._shared.foreign_json import parse_json
-from eventhub_checkpoints._shared.texts import printable
+from eventhub_checkpoints._shared.texts import plural, printable
 from eventhub_checkpoints.operations.lag import Missing, PartitionLag, next_retained
 
 BEFORE, AFTER = 5, 15
@@ -125,7 +125,7 @@ def content(body: bytes) -> Content:
     except UnicodeDecodeError:
         text = body[:MOST_BINARY].hex(" ", -4)
         shown, form = MOST_BINARY, ", not UTF-8, in hexadecimal digits"
-    size = f"{len(body):,} byte{'' if len(body) == 1 else 's'}"
+    size = f"{len(body):,} {plural('byte', len(body))}"
     cut = f"the first {shown:,} of " if len(body) > shown else ""
     preview = printable(" ".join(text[: 2 * PREVIEW].split()))
     return Content(
@@ -169,7 +169,7 @@ class TreeBuilder:
             if self._size >= MOST_NODES:
                 break
             children.append((line(str(name)), self.node(each, depth + 1)))
-        size = f"{len(members):,} {noun}{'' if len(members) == 1 else 's'}"
+        size = f"{len(members):,} {plural(noun, len(members))}"
         return JsonNode(kind, size, children, len(members) - len(children), number)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, quote, urlencode
 
@@ -15,7 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from eventhub_checkpoints._shared.texts import duration
+from eventhub_checkpoints._shared.texts import counted, duration
 from eventhub_checkpoints.errors import CheckpointStoreError
 from eventhub_checkpoints.operations.dead_letters import DeadLetterSource
 from eventhub_checkpoints.operations.groups import Row
@@ -89,7 +90,7 @@ class PageContext:
         self._templates.filters |= {
             "duration": in_words,
             "count": with_commas,
-            "amount": amount,
+            "counted": partial(counted, grouped=True),
             "rate": rate,
             "position": position,
             "time": utc,
@@ -248,11 +249,6 @@ def in_words(seconds: float | None) -> str:
 def with_commas(number: int | None) -> str:
     """Return a number with thousands separators, or a dash."""
     return "-" if number is None else f"{number:,}"
-
-
-def amount(number: int, noun: str) -> str:
-    """Return a number with its noun, whose plural has an `s`; `no` for 0."""
-    return f"{with_commas(number) if number else 'no'} {noun}{'' if number == 1 else 's'}"
 
 
 def rate(per_second: float | None) -> str:

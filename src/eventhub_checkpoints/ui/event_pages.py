@@ -33,6 +33,11 @@ SIZES = (1_000, MOST_READ, 100_000)
 """Numbers of events that a search may read."""
 
 
+def stripped_query(request: Request) -> Mapping[str, str]:
+    """Return the values of a query by name, without the spaces around them."""
+    return {name: value.strip() for name, value in request.query_params.items()}
+
+
 @dataclass(frozen=True, slots=True)
 class SearchForm:
     """What a search is for, as its form names it.
@@ -52,7 +57,7 @@ class SearchForm:
     @classmethod
     def of(cls, request: Request) -> "SearchForm":
         """Return what a query names."""
-        query = {key: value.strip() for key, value in request.query_params.items()}
+        query = stripped_query(request)
         name, _, value = query.get("property", "").partition("=")
         most = query.get("most", "")
         return cls(
@@ -125,7 +130,7 @@ class EventsQuery:
     @classmethod
     def of(cls, request: Request) -> "EventsQuery":
         """Return what a query names."""
-        query = {key: value.strip() for key, value in request.query_params.items()}
+        query = stripped_query(request)
         at, kind = query.get("at", ""), query.get("by", "number")
         return cls(
             kind if at else "",
