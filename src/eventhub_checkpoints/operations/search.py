@@ -10,6 +10,8 @@ from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from functools import partial
+from itertools import chain
 
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints._shared.settings import is_count, require
@@ -316,18 +318,15 @@ def search_range(
     read = size = 0
     ending: Ending | None = None
     with closing(reader.parts()) as parts:
-        for part in parts:
-            for event in events_of(reader.partition_id, part):
-                read, size = read + 1, size + len(event.body)
-                following = event.sequence_number + 1
-                if chosen.matches(event):
-                    found.append(event)
-                if len(found) >= most_found:
-                    ending = Ending.FOUND
-                elif time.monotonic() > deadline:
-                    ending = Ending.TIME
-                if ending:
-                    break
+        for event in chain.from_iterable(map(partial(events_of, reader.partition_id), parts)):
+            read, size = read + 1, size + len(event.body)
+            following = event.sequence_number + 1
+            if chosen.matches(event):
+                found.append(event)
+            if len(found) >= most_found:
+                ending = Ending.FOUND
+            elif time.monotonic() > deadline:
+                ending = Ending.TIME
             if ending:
                 break
     if ending is None:
