@@ -38,6 +38,20 @@ def fails():
 """
 
 
+def run_in(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run Python in a folder, with what this process can import."""
+    path = os.pathsep.join(one for one in sys.path if one)
+    return subprocess.run(
+        [sys.executable, *words],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=LIMIT,
+    )
+
+
 @pytest.fixture
 def stores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Factories of either variant, a coroutine function, and one that fails."""
@@ -161,16 +175,7 @@ def test_the_installed_command_finds_modules_of_the_current_folder(tmp_path: Pat
         "main()"
     )
     # -P: as for an installed script, the current folder is not on the path by itself.
-    path = os.pathsep.join(one for one in sys.path if one)
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", text],
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=LIMIT,
-    )
+    done = run_in(tmp_path, "-P", "-c", text)
     assert done.returncode == 0, done.stderr
 
 
@@ -213,18 +218,9 @@ class Hangs(MemoryCheckpointStore):
 @pytest.mark.waits
 def test_a_check_that_does_not_end_is_named_with_where_it_hangs(tmp_path: Path) -> None:
     (tmp_path / "hanging_store.py").write_text(HANGS)
-    command = [sys.executable, "-m", "eventhub_checkpoints.conformance", "hanging_store:Hangs"]
-    options = ["--limit", "3", "--only", "a_first_claim_wins"]
-    path = os.pathsep.join(one for one in sys.path if one)
-    done = subprocess.run(
-        [*command, *options],
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=LIMIT,
-    )
+    command = ["-m", "eventhub_checkpoints.conformance", "hanging_store:Hangs"]
+    options = ["--limit", "3s", "--only", "a_first_claim_wins"]
+    done = run_in(tmp_path, *command, *options)
     assert done.returncode == 1
     assert "a_first_claim_wins has not ended within 3 s. Each thread is here:" in done.stderr
     assert "hanging_store.py" in done.stderr

@@ -17,9 +17,9 @@ from operator import attrgetter
 from threading import Timer
 from typing import Any, NoReturn, cast
 
+from eventhub_checkpoints._shared.durations import parse_duration
 from eventhub_checkpoints._shared.error_messages import message_of
 from eventhub_checkpoints._shared.secrets import masked, quoted
-from eventhub_checkpoints._shared.settings import SECONDS, is_seconds
 from eventhub_checkpoints.aio.registry import GROUP as AIO_GROUP
 from eventhub_checkpoints.conformance.certify import Certifier, certify
 from eventhub_checkpoints.conformance.checks import CHECKS
@@ -56,19 +56,19 @@ def parser() -> argparse.ArgumentParser:
     add("--accessors", metavar="MODULE:NAME", help="a function from a store to its Accessors")
     add("--only", metavar="NAME", action="append", help="only this check or guarantee; repeatable")
     add("--list", action="store_true", help="print the checks and run none")
-    help_limit = "end with status 1 if a check takes longer; 300 by default"
-    add("--limit", metavar="SECONDS", type=seconds, default=LIMIT, help=help_limit)
+    help_limit = "end with status 1 if a check takes longer; 300s by default"
+    add("--limit", metavar="DURATION", type=duration, default=LIMIT, help=help_limit)
     add("--json", action="store_true", help="print the report as JSON")
     add("--verbose", action="store_true", help="also name the checks that passed")
     return commands
 
 
-def seconds(text: str) -> float:
-    """Return a number of seconds; argparse reports the error of another text."""
-    value = float(text)
-    if not is_seconds(value):
-        raise argparse.ArgumentTypeError(f"{text} is not {SECONDS}")
-    return value
+def duration(text: str) -> float:
+    """Return the seconds of a duration; argparse reports the error of another text."""
+    try:
+        return parse_duration(text)
+    except ConfigurationError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
