@@ -7,7 +7,6 @@ import functools
 import http.server
 import os
 import re
-import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,13 +16,13 @@ from typing import Any
 import pytest
 
 from axe import axe_core
+from chromium import launched
 from page_blocks import blocks
 
 ROOT = Path(__file__).resolve().parents[2]
 SITE = ROOT / "site"
 BASE = "/eventhub-checkpoints/"
 """Where the site lies on its server, as `site_url` has it: its page 404 knows its place."""
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 WIDE, PHONE = 1400, 400
 LONGEST_LINE = 88
 PAGES = sorted(page.parent.relative_to(SITE).as_posix() for page in SITE.rglob("index.html"))
@@ -76,14 +75,8 @@ def home() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
-    if CHROMIUM is None:
-        pytest.skip("Chromium is not installed: apt-get install chromium")
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    with playwright.sync_playwright() as driver:
-        # The sandbox needs a user namespace, which containers often lack.
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with launched() as browser:
         yield browser
-        browser.close()
 
 
 @contextmanager

@@ -1,6 +1,5 @@
 """The page of `ehcp ui` in a real Chromium."""
 
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +12,6 @@ from fleet import Fleet
 from operators import Site
 from pages import path_of
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 WIDE = {"width": 1200, "height": 800}
 PHONE = {"width": 400, "height": 800}
 NARROW = {"width": 360, "height": 740}

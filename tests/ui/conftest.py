@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from browser import CHROMIUM
+from chromium import launched
 from dead_letter import write_dead_letters
 from operators import Site
 from pages import Visitor, opened
@@ -64,11 +64,5 @@ def fresh_operator(fresh_site: Site) -> Iterator[Visitor]:
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
-    if CHROMIUM is None:
-        pytest.skip("Chromium is not installed: apt-get install chromium")
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    with playwright.sync_playwright() as driver:
-        # The sandbox needs a user namespace, which containers often lack.
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with launched() as browser:
         yield browser
-        browser.close()
