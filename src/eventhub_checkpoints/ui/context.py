@@ -229,6 +229,11 @@ def lane_of(board: Board, partition_id: str) -> Lane:
     raise HTTPException(404, "the hub has no such partition")
 
 
+def stripped_query(request: Request) -> Mapping[str, str]:
+    """Return the values of a query by name, without the spaces around them."""
+    return {name: value.strip() for name, value in request.query_params.items()}
+
+
 def number_in(request: Request, name: str, *, least: int, most: int) -> int:
     """Return a number of the query, within limits; the least one if it is none."""
     text = request.query_params.get(name, "")

@@ -15,7 +15,7 @@ from eventhub_checkpoints.operations.dead_letters import (
 )
 from eventhub_checkpoints.operations.monitor import PolledGroup
 from eventhub_checkpoints.ui.change_pages import ChangeResult
-from eventhub_checkpoints.ui.context import Form, PageContext, is_complete
+from eventhub_checkpoints.ui.context import Form, PageContext, is_complete, stripped_query
 
 SHOWN = 100
 """Dead letters of a page, and of one redrive."""
@@ -87,7 +87,7 @@ class DeadLetterPages:
 
 def selection_of(request: Request, polled: PolledGroup) -> Selection:
     """Return the dead letters that a query chooses."""
-    query = {key: value.strip() for key, value in request.query_params.items()}
+    query = stripped_query(request)
     return Selection(
         polled.scope.consumer_group,
         query.get("partition") or None,

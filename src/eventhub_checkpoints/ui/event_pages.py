@@ -23,7 +23,13 @@ from eventhub_checkpoints.operations.search import (
 )
 from eventhub_checkpoints.receive.position import EventPosition, is_digits
 from eventhub_checkpoints.ui.bodies import AFTER, BEFORE, Start, start_of
-from eventhub_checkpoints.ui.context import PageContext, is_complete, is_part, lane_of
+from eventhub_checkpoints.ui.context import (
+    PageContext,
+    is_complete,
+    is_part,
+    lane_of,
+    stripped_query,
+)
 
 EPOCH = datetime.fromtimestamp(0, UTC)
 """Stands for an unknown time."""
@@ -31,11 +37,6 @@ TAIL_SECONDS = 2
 """Seconds between two looks at the newest events."""
 SIZES = (1_000, MOST_READ, 100_000)
 """Numbers of events that a search may read."""
-
-
-def stripped_query(request: Request) -> Mapping[str, str]:
-    """Return the values of a query by name, without the spaces around them."""
-    return {name: value.strip() for name, value in request.query_params.items()}
 
 
 @dataclass(frozen=True, slots=True)
