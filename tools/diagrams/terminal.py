@@ -78,12 +78,12 @@ def _colored(line: str) -> str:
 
 
 def _style(count: int) -> str:
-    """Show one line after the other, for those who like to see motion; then all of them."""
+    """Light one line after the other; a line that waits is dim, so the picture is never empty."""
     return "".join(
         (
             "@media (prefers-reduced-motion: no-preference) {",
-            "@keyframes show { from { opacity: 0 } to { opacity: 1 } }",
-            ".line { opacity: 0; animation: show 0.1s forwards }",
+            "@keyframes show { from { opacity: 0.3 } }",
+            ".line { animation: show 0.1s backwards }",
             *(f".n{n} {{ animation-delay: {n * SECONDS_A_LINE:g}s }}" for n in range(count + 1)),
             "}",
         )

@@ -4,15 +4,15 @@ from diagrams.drawing import Drawing, Palette
 
 NAME = "watermark"
 TITLE = (
-    "Events 40 to 47 are processed at the same time. While 40 is in work, the checkpoint stays at "
-    "39, although 41, 43 and 44 are done. When 40 is done it moves to 41, and when 42 is done to "
-    "44: it never passes an event that is not done."
+    "Events 40 to 47 are processed at the same time. While 40 is in progress, the checkpoint "
+    "stays at 39, although 41, 43 and 44 are done. When 40 is done it moves to 41, and when 42 is "
+    "done to 44: it never passes an event that is not done."
 )
 WIDTH, HEIGHT = 520, 300
 LEFT, CELL, HEIGHT_OF_CELL = 116, 50, 36
 NUMBERS = range(40, 48)
 ROWS = (
-    (34, ("40 is still", "in work"), {41, 43, 44}, 39),
+    (34, ("40 is still", "in progress"), {41, 43, 44}, 39),
     (132, ("40 is done,", "42 is not"), {40, 41, 43, 44}, 41),
     (230, ("42 is", "done too"), {40, 41, 42, 43, 44}, 44),
 )
