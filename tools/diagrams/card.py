@@ -16,8 +16,8 @@ from diagrams.logo import sign
 
 WIDTH, HEIGHT = 1200, 630
 GROUND = "#0f3d5c"
-TITLE = "Consumers of Azure Event Hubs that continue where they stopped"
-HEADLINE = ("Consumers of Azure Event Hubs", "that continue where they stopped")
+TITLE = "Azure Event Hubs consumers that continue where they stopped"
+HEADLINE = ("Azure Event Hubs consumers", "that continue where they stopped")
 STORES = (
     "Checkpoints in Blob or Table Storage, PostgreSQL, MySQL,",
     "SQLite, Redis or Cassandra. For Python, Spark and Arrow.",
