@@ -16,6 +16,7 @@ from azure.eventhub.exceptions import EventHubError
 from eventhub_checkpoints.amqp.performatives import Disposition, Flow
 from eventhub_checkpoints.localhub import LocalHub, connection, delivery, session
 from eventhub_checkpoints.receive import HubAddress, HubUnavailableError, ReadSettings
+from eventhub_checkpoints.receive.address import Portion
 from eventhub_checkpoints.receive.amqp import fast
 from eventhub_checkpoints.receive.amqp.fast import FastStream, LinkSource
 from eventhub_checkpoints.receive.amqp.outage import Outage
@@ -201,6 +202,19 @@ def test_a_reader_that_stays_away_goes_on_where_it_was():
             found = stream.next(LIMIT).numbers
             eventually(lambda: not hub.connections())
             assert found + numbers(stream, 100) == [*range(100)]
+
+
+def test_a_connection_that_breaks_behind_events_is_opened_again(hub, address):
+    hub.publish("orders", "1", [bytes(1000)] * 2000)
+    settings = ReadSettings(receive_path="fast", prefetch=1500)
+    with address.open_stream("1", 0, 2000, settings) as stream:
+        stream.portion = Portion(1, 1)
+        found = stream.next(LIMIT).numbers
+        eventually(lambda: hub.receivers("orders")[0].next_sequence_number == 1500)
+        hub.drop_connections()
+        stream.portion = Portion(2**24, 2000)
+        found += numbers(stream, 2000)
+    assert found == [*range(2000)]
 
 
 def test_a_hub_that_is_gone_is_the_clients_error_in_the_end(hub, address):

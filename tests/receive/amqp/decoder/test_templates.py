@@ -27,11 +27,14 @@ def feed(link, payloads, first=1000):
     link.feed(b"".join(raw))
 
 
-def test_events_of_one_template_are_learned_at_the_second(link):
+@pytest.mark.parametrize("size", [1, 255, 256, 5_000])
+def test_events_of_one_template_are_learned_at_the_second(link, size):
     numbers = [*range(10**6, 10**6 + KNOWN)]
-    feed(link, [*map(payload, numbers)])
+    bodies = [bytes(size + number % 50) for number in numbers]
+    feed(link, map(payload, numbers, bodies))
     assert link.generic == 2
     columns = link.take()
+    assert columns.bodies == bodies
     assert columns.numbers == numbers
     assert texts(columns.offsets) == [str(number * 10) for number in numbers]
 
