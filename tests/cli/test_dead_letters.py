@@ -234,7 +234,7 @@ def test_a_command_that_is_interrupted_says_which_dead_letters_are_done(
     what = "redriven" if verb == "redrive" else "discarded"
     assert result.exit_code == 130
     assert result.stderr.splitlines() == [
-        "eventhub-checkpoints: ended early",
+        "ehcp: ended early",
         f"  {what}: 1 of 3 dead letters ({first.id})",
         "  to continue: run the same command again",
     ]

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from eventhub_checkpoints import __version__
+from eventhub_checkpoints._shared.program import as_typed
 from eventhub_checkpoints.cli import dead_letters, doctor, exchange, peek, status, transfer
 from eventhub_checkpoints.cli.delete import delete
 from eventhub_checkpoints.cli.demo.command import demo
@@ -70,7 +71,7 @@ def conform(context: typer.Context) -> None:
 
     # As with `python -m`; sys.path of an installed script starts with the script's folder.
     sys.path.insert(0, str(Path.cwd()))
-    raise typer.Exit(main(context.args))
+    raise typer.Exit(main(context.args, as_typed("conform")))
 
 
 def print_version(is_requested: bool) -> None:

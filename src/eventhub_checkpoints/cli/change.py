@@ -11,6 +11,7 @@ import typer
 from azure.eventhub import CheckpointStore
 from rich.progress import Progress
 
+from eventhub_checkpoints._shared.program import as_typed
 from eventhub_checkpoints._shared.texts import some
 from eventhub_checkpoints.cli.durations import duration_option
 from eventhub_checkpoints.cli.ending import telling
@@ -128,7 +129,7 @@ class Report:
 
 def undo_line(target: Target, record: Record) -> str:
     """Return the command that shows what an undo of a change would do."""
-    return f"ehcp undo {shlex.quote(record.path.name)}{target.options_for(record.scope)}"
+    return as_typed(f"undo {shlex.quote(record.path.name)}{target.options_for(record.scope)}")
 
 
 @contextmanager

@@ -176,7 +176,7 @@ def import_positions(
     target: Target,
     *,
     file: Annotated[
-        Path, typer.Argument(help="File of ehcp export, or CSV of kafka-consumer-groups.")
+        Path, typer.Argument(help="File that export wrote, or CSV of kafka-consumer-groups.")
     ],
     all_groups: Annotated[
         bool, typer.Option("--all-groups", help="All groups of the file, under their names.")

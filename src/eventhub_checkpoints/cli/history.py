@@ -3,6 +3,7 @@
 import time
 from typing import Annotated
 
+from eventhub_checkpoints._shared.program import as_typed
 from eventhub_checkpoints._shared.texts import duration
 from eventhub_checkpoints.cli.change import Partitions, partition_list
 from eventhub_checkpoints.cli.numbers import number_option
@@ -32,8 +33,8 @@ def history(
         entries = read_history(store, target.scope, ids, limit=limit)
         if entries is None:
             raise ConfigurationError(
-                f"{type(store).__name__} keeps no history; ehcp undo --list shows the positions "
-                "before changes by ehcp, and SQL stores keep a history"
+                f"{type(store).__name__} keeps no history; {as_typed('undo --list')} shows the "
+                "positions before changes by ehcp, and SQL stores keep a history"
             )
     if as_json:
         print_json(entries)

@@ -14,6 +14,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 from platformdirs import user_state_path
 
+from eventhub_checkpoints._shared.program import as_typed
 from eventhub_checkpoints.cli.output import read_file, shown_path
 from eventhub_checkpoints.errors import CheckpointStoreError, ConfigurationError, InvalidRecordError
 from eventhub_checkpoints.operations.journal import Record
@@ -74,8 +75,8 @@ def read_record(path: Path) -> Record:
         or not all(isinstance(each, str) for each in texts.values())
     ):
         raise ConfigurationError(
-            f"{shown_path(path)} is not a record of a change; use ehcp import for a file of ehcp "
-            "export"
+            f"{shown_path(path)} is not a record of a change; use {as_typed('import')} for a file "
+            f"of {as_typed('export')}"
         )
     try:
         written = unique(position_row(row) for row in rows)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from eventhub_checkpoints._shared.program import as_typed
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import CheckpointStoreError, ConfigurationError
 from eventhub_checkpoints.operations.groups import in_order
@@ -145,14 +146,14 @@ def record_to_undo(
         if newest := newest_change(journal, scope, store):
             return newest
         raise CheckpointStoreError(
-            f"no recorded change of {scope} in {store} is left to undo; ehcp undo --list shows "
-            "all records"
+            f"no recorded change of {scope} in {store} is left to undo; {as_typed('undo --list')} "
+            "shows all records"
         )
     if scope is not None and scope.folded != named.scope.folded:
         raise ConfigurationError(f"{named.path} is of {named.scope}, and the command names {scope}")
     if named.store != store:
         raise ConfigurationError(
             f"{named.path} is of store {quoted(named.store)}, and the command names "
-            f"{quoted(store)}; ehcp import stores its positions there"
+            f"{quoted(store)}; {as_typed('import')} stores its positions there"
         )
     return named
