@@ -12,7 +12,7 @@ from eventhub_checkpoints._shared.texts import counted, some
 from eventhub_checkpoints._shared.times import parse_time
 from eventhub_checkpoints.cli.change import Execute
 from eventhub_checkpoints.cli.ending import telling
-from eventhub_checkpoints.cli.output import Json, print_json, print_table, working
+from eventhub_checkpoints.cli.output import Json, ago, print_json, print_table, working
 from eventhub_checkpoints.cli.peek import cut, print_events, shown_time
 from eventhub_checkpoints.cli.target import (
     NO_HUB,
@@ -306,12 +306,16 @@ def print_dead_letters(
         [
             (
                 stored.dead_letter.id,
-                shown_time(stored.dead_letter.time),
+                ago(stored.dead_letter.time.timestamp()),
                 stored.dead_letter.scope.consumer_group,
                 f"{stored.dead_letter.scope.eventhub_name}/{stored.dead_letter.partition_id}",
                 stored.dead_letter.sequence_number,
                 cut(f"{stored.dead_letter.error_type}: {stored.dead_letter.error_message}"),
-                *([shown_time(stored.redriven_time)] if shows_redriven else []),
+                *(
+                    [stored.redriven_time and ago(stored.redriven_time.timestamp())]
+                    if shows_redriven
+                    else []
+                ),
             )
             for stored in dead_letters
         ],

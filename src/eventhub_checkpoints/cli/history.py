@@ -1,13 +1,11 @@
 """`ehcp history`: earlier checkpoints of a group."""
 
-import time
 from typing import Annotated
 
 from eventhub_checkpoints._shared.program import as_typed
-from eventhub_checkpoints._shared.texts import duration
 from eventhub_checkpoints.cli.change import Partitions, partition_list
 from eventhub_checkpoints.cli.numbers import number_option
-from eventhub_checkpoints.cli.output import Json, print_json, print_table, working
+from eventhub_checkpoints.cli.output import Json, ago, print_json, print_table, working
 from eventhub_checkpoints.cli.target import Target, on_target
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.operations.history import history as read_history
@@ -39,7 +37,6 @@ def history(
     if as_json:
         print_json(entries)
         return
-    now = time.time()
     print_table(
         ["PARTITION", ">CHECKPOINT", "KIND", "STORED", "WRITER"],
         [
@@ -47,7 +44,7 @@ def history(
                 row["partition_id"],
                 Position.of(row),
                 row["kind"],
-                f"{duration(max(0.0, now - row['last_modified_time']))} ago",
+                ago(row["last_modified_time"]),
                 row["writer"],
             )
             for row in entries
