@@ -191,8 +191,12 @@ def command_on(
 
 
 def store_name(target: Target) -> str:
-    """Return the name of the store for people, without secrets."""
-    return "" if target.store is None else shown(target.store)
+    """Return the name of the store for people, without secrets.
+
+    Raises:
+        ConfigurationError: none is named.
+    """
+    return shown(target.named_store)
 
 
 def print_outcome(target: Target, outcome: Outcome | None, *, is_needed: bool = True) -> None:
