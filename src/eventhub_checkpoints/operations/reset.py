@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
-from eventhub_checkpoints._shared.durations import parse_duration
+from eventhub_checkpoints._shared.durations import expected, parse_duration
 from eventhub_checkpoints._shared.offset_words import START_OF_STREAM
 from eventhub_checkpoints._shared.program import as_typed
 from eventhub_checkpoints._shared.secrets import quoted
@@ -481,6 +481,10 @@ def offsets_of(hub: Address, numbers: Mapping[str, int], timeout: float) -> dict
         return ""
 
     return read_each(hub, numbers, read, timeout + 1)
+
+
+BEFORE_NOW = expected(least=0, needs_unit=True)
+"""What `before_now` accepts, for errors."""
 
 
 def before_now(text: str) -> datetime:
