@@ -68,7 +68,7 @@ def test_usage_errors_and_commands_have_the_name_that_was_typed(name: str, tmp_p
     assert f"Usage: {name} undo " in said("undo", "--help")
     wrong = said("undo", str(file))
     assert wrong.startswith(f"{name}: ")
-    assert f"expected a file of {name} export, or lines" in wrong
+    assert f"expected a record of a change, as {name} undo --list shows them" in wrong
 
 
 def printable(tree: ast.Module) -> Iterator[str]:

@@ -16,9 +16,8 @@ from eventhub_checkpoints.cli.reset import reset
 from eventhub_checkpoints.cli.serve.command import serve
 from eventhub_checkpoints.cli.ui import ui
 from eventhub_checkpoints.cli.undo import undo
-from eventhub_checkpoints.cli.usage import Commands
+from eventhub_checkpoints.cli.usage import READS, Commands
 
-READS = "Exit status: 0 done, 1 failed, 2 wrong usage."
 CHANGES = "Exit status: 0 done or shown, 1 failed, 2 wrong usage, 4 refused: the group is active."
 VERDICT = "Exit status: 0 sound, 1 warning, 2 error or wrong usage, 3 unknown."
 

@@ -142,7 +142,7 @@ def reporting(target: Target, *, executes: bool) -> Iterator[Report]:
 
 def partition_list(text: str | None) -> list[str]:
     """Return the value of `--partitions`; empty if it was not passed."""
-    return [] if text is None else parse_partitions(text)
+    return [] if text is None else parse_partitions(text, "--partitions")
 
 
 def command_line(name: str, **options: Any) -> str:

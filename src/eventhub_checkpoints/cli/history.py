@@ -2,7 +2,10 @@
 
 from typing import Annotated
 
+import typer
+
 from eventhub_checkpoints._shared.program import as_typed
+from eventhub_checkpoints._shared.texts import some
 from eventhub_checkpoints.cli.change import Partitions, partition_list
 from eventhub_checkpoints.cli.numbers import number_option
 from eventhub_checkpoints.cli.output import Json, ago, print_json, print_table, working
@@ -34,6 +37,13 @@ def history(
                 f"{type(store).__name__} keeps no history; {as_typed('undo --list')} shows the "
                 "positions before changes by ehcp, and SQL stores keep a history"
             )
+    if not entries:
+        of = f"partition {some(ids)} of " if ids else ""
+        groups = as_typed("groups")
+        typer.echo(
+            f"note: the store has no history of {of}{target.scope}; {groups} lists its groups",
+            err=True,
+        )
     if as_json:
         print_json(entries)
         return

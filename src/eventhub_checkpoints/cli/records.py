@@ -63,7 +63,8 @@ def read_record(path: Path) -> Record:
     Raises:
         ConfigurationError: the file cannot be read, or is not a record.
     """
-    value = read_json_object(read_file(path), shown_path(path))
+    expected = f"a record of a change, as {as_typed('undo --list')} shows them"
+    value = read_json_object(read_file(path), shown_path(path), expected)
     groups = groups_of(value, shown_path(path))
     texts = {key: value.get(key) for key in ("time", "command", "store", "state", "owner")}
     rows = value.get("written")

@@ -201,20 +201,24 @@ def csv_text(rows: Iterable[Sequence[object]]) -> str:
     return text.getvalue()
 
 
-def read_json_object(text: str, name: str) -> dict[str, object]:
+def read_json_object(text: str, name: str, expected: str = "") -> dict[str, object]:
     """Parse the outermost object of a JSON file of positions.
+
+    Args:
+        text: of the file.
+        name: name of the file, for errors.
+        expected: which files are read, likewise; by default all that are imported.
 
     Raises:
         ConfigurationError: it is not one.
     """
+    expected = expected or expected_file()
     try:
         value = parse_json(text)
     except ValueError as error:
-        raise ConfigurationError(
-            f"{name} is not JSON ({error}); expected {expected_file()}"
-        ) from None
+        raise ConfigurationError(f"{name} is not JSON ({error}); expected {expected}") from None
     if not isinstance(value, dict) or value.get("format") != FORMAT:
-        raise ConfigurationError(f"{name} is not a file of positions; expected {expected_file()}")
+        raise ConfigurationError(f"{name} is not a file of positions; expected {expected}")
     if value.get("version") != VERSION:
         raise ConfigurationError(
             f"{name} has version {quoted(value.get('version'))}; this release reads {VERSION}"

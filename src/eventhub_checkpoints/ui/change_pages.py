@@ -66,7 +66,7 @@ class ChangePages:
                 lambda: preview(
                     polled,
                     goal_of(fields["to"], fields.get("value", "").strip()),
-                    parse_partitions(partitions) if partitions else (),
+                    parse_partitions(partitions, "partitions") if partitions else (),
                 )
             )
         return self._rewind_page(request, polled, fields, planned, ChangeResult(error=error))
