@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from eventhub_checkpoints.cli.records import RecordFiles
-from eventhub_checkpoints.errors import CheckpointStoreError
+from eventhub_checkpoints.errors import CheckpointStoreError, ConfigurationError
 from eventhub_checkpoints.operations.journal import STARTED
 from operators import Site, ehcp, ehcp_json
 from waiting import LIMIT, eventually
@@ -207,8 +207,11 @@ def test_several_undos_go_back_one_after_another(site: Site) -> None:
     assert site.rows() == seen[1]
     ehcp_json("undo", "--execute")
     assert site.rows() == seen[0]
-    with pytest.raises(CheckpointStoreError, match="no recorded change"):
+    with pytest.raises(CheckpointStoreError, match="nothing is left to undo: every recorded") as no:
         raise ehcp("undo").exception
+    assert "ehcp undo --list shows the records, and ehcp history the checkpoints" in str(no.value)
+    with pytest.raises(CheckpointStoreError, match="nothing to undo: there is no recorded change"):
+        raise ehcp("undo", "--group", "other").exception
     listed = ehcp_json("undo", "--list")
     assert [(row["command"].split()[0], row["state"]) for row in listed] == [
         ("undo", "done"),
@@ -218,6 +221,14 @@ def test_several_undos_go_back_one_after_another(site: Site) -> None:
     ]
     shown = ehcp("undo", "--list").stdout.splitlines()
     assert max(map(len, shown[1:])) <= 80
+
+
+def test_an_undo_without_a_store_says_so(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    record = ehcp_json("reset", "--to-latest", "--execute")["record"]
+    monkeypatch.delenv("EHCP_STORE")
+    for words in ([], [record]):
+        with pytest.raises(ConfigurationError, match="no store: pass --store"):
+            raise ehcp("undo", *words).exception
 
 
 def test_what_was_changed_since_is_only_overwritten_by_force(site: Site) -> None:

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from dead_letter import DEAD_LETTER
+from dead_letter import BEGAN, DEAD_LETTER
+from eventhub_checkpoints.cli import output
 from eventhub_checkpoints.dead_letters import DeadLetter, DeadLetterFile
 from eventhub_checkpoints.dead_letters._sync import sinks
 from eventhub_checkpoints.dead_letters.log_file import append_line
@@ -107,6 +109,20 @@ def refusal(*words: str) -> str:
     assert isinstance(result.exception, CheckpointStoreError), result.output
     assert "\n" not in str(result.exception)
     return str(result.exception)
+
+
+def test_the_table_with_redriven_dead_letters_is_readable_in_80_columns(office: Office) -> None:
+    assert ehcp("dead-letters", "redrive", "--group", "billing", "--execute").exit_code == 0
+    heading, *rows = ehcp("dead-letters", "list", "--all").stdout.splitlines()
+    assert max(map(len, [heading, *rows])) <= 80
+    assert heading.split() == [
+        *("ID", "FAILED", "GROUP", "PARTITION", "NUMBER", "ERROR", "REDRIVEN")
+    ]
+    first = next(row for row in rows if office.dead_letters[0].id in row)
+    assert "billing  orders/0       16  ValueError" in first
+    assert first.rstrip().endswith("s ago")
+    others = [row for row in rows if office.dead_letters[2].id in row]
+    assert [row.rstrip()[-3:] for row in others] == ["  -"]
 
 
 def test_dead_letters_are_listed_and_filtered(office: Office) -> None:
@@ -234,7 +250,7 @@ def test_a_command_that_is_interrupted_says_which_dead_letters_are_done(
     what = "redriven" if verb == "redrive" else "discarded"
     assert result.exit_code == 130
     assert result.stderr.splitlines() == [
-        "eventhub-checkpoints: ended early",
+        "ehcp: ended early",
         f"  {what}: 1 of 3 dead letters ({first.id})",
         "  to continue: run the same command again",
     ]
@@ -252,7 +268,11 @@ PAGE = Path(__file__).resolve().parents[2] / "docs/how-to/dead-letters.md"
 SESSIONS = [block for block in blocks(PAGE) if block.language == "console"]
 
 
-def test_every_session_prints_what_the_page_shows(office: Office) -> None:
+def test_every_session_prints_what_the_page_shows(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noon = (BEGAN + timedelta(hours=2, minutes=1)).timestamp()
+    monkeypatch.setattr(output, "time", SimpleNamespace(time=lambda: noon))
     office.path.unlink()
     price = {"error_type": "app.PriceError", "error_message": "no price for item 4711"}
     later = replace(

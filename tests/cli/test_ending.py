@@ -82,7 +82,7 @@ def endings(words: str, way: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[t
 
 def take_back(said: str) -> None:
     """Run the command that a text names."""
-    [undo] = re.findall(r"to take it back: ehcp (.+)$", said, re.MULTILINE)
+    [undo] = re.findall(r"to take it back: (?:ehcp|python -m \S+) (.+)$", said, re.MULTILINE)
     assert ehcp(*shlex.split(undo), "--force", "--hold", "0", "--execute").exit_code == 0
 
 
@@ -105,7 +105,7 @@ def test_a_command_that_is_ended_says_what_it_has_changed_and_can_be_taken_back(
     partial = 0
     for number, said in endings(VERBS[verb].format(file=file, record=record), way, monkeypatch):
         after = site.rows(changed_group)
-        assert "eventhub-checkpoints: ended early\n" in said, (number, said)
+        assert "ehcp: ended early\n" in said, (number, said)
         changed, left = listed(said, "changed"), listed(said, "not changed")
         assert all(after.get(id_) != before.get(id_) for id_ in changed), (number, said)
         assert all(after.get(id_) == before.get(id_) for id_ in left), (number, said)
@@ -170,7 +170,7 @@ def test_a_move_that_is_ended_anywhere_is_continued_and_releases_the_source(
             if killer.calls < number:
                 break
             if result.exit_code:  # an outage of a store is waited out
-                assert "eventhub-checkpoints: ended early\n" in result.stderr, result.output
+                assert "ehcp: ended early\n" in result.stderr, result.output
         assert result.exit_code == 0, result.output
         rows = other.list_checkpoints(*site.scope)
         assert {row["partition_id"]: row["sequence_number"] for row in rows} == {

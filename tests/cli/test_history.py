@@ -36,6 +36,39 @@ def test_the_newest_entries_of_all_partitions_fit_80_columns(site: Site) -> None
     ]
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ["history", "--group", "absent"],
+            "the store has no history of {absent}; ehcp groups lists",
+        ),
+        (["history", "--partitions", "9"], "the store has no history of partition 9 of {group}; "),
+        (
+            ["delete", "--group", "absent"],
+            "the store has no rows of {absent}; it has those of {group}",
+        ),
+        (
+            ["export", "--group", "absent"],
+            "the store has no positions of {absent}; it has those of",
+        ),
+    ],
+)
+def test_what_finds_nothing_says_so_on_standard_error(
+    site: Site, words: list[str], said: str
+) -> None:
+    absent = site.scope._replace(consumer_group="absent")
+    result = ehcp(*words)
+    assert result.exit_code == 0
+    known = said.replace("{absent}", str(absent)).replace("{group}", str(site.scope))
+    assert result.stderr.startswith(f"note: {known}")
+
+
+def test_what_finds_something_says_nothing_on_standard_error(site: Site) -> None:
+    for verb in ("history", "delete", "export"):
+        assert ehcp(verb).stderr == ""
+
+
 def test_a_store_without_a_history_is_refused_in_one_sentence(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,7 @@ from typer.main import get_command
 from eventhub_checkpoints import __version__
 from eventhub_checkpoints.cli import main
 from eventhub_checkpoints.cli.app import app
+from eventhub_checkpoints.cli.usage import READS
 from waiting import LIMIT
 
 RUN = "from eventhub_checkpoints.cli import main; main()"
@@ -112,6 +113,8 @@ def test_the_help_of_every_command_on_groups_names_its_exit_statuses() -> None:
     commands = get_command(app).commands  # type: ignore[attr-defined]
     without = {name for name, each in commands.items() if not each.epilog}
     assert without == {"demo", "conform"}
+    of_dead_letters = commands["dead-letters"].commands.values()
+    assert {each.epilog for each in of_dead_letters} == {READS}
     refuses = {name for name, each in commands.items() if "4 refused" in (each.epilog or "")}
     assert refuses == {"reset", "undo", "delete", "import", "copy", "move"}
 
@@ -126,7 +129,7 @@ def test_without_its_extra_it_says_which_to_install(here: Here, missing: str) ->
     assert ran.returncode == 1
     assert ran.stdout == ""
     assert ran.stderr == (
-        f"eventhub-checkpoints: the command eventhub-checkpoints needs {missing}: "
+        f"eventhub-checkpoints: the command line needs {missing}: "
         "python -m pip install 'eventhub-checkpoints[cli]'\n"
     )
 
@@ -142,6 +145,7 @@ def test_conform_tries_a_store(variant: tuple[str, ...]) -> None:
 def test_conform_takes_the_options_of_the_suite(here: Here) -> None:
     ran = here("conform", "--help")
     assert ran.returncode == 0
+    assert ran.stdout.startswith("usage: eventhub-checkpoints conform ")
     assert {"--aio", "--create"} <= set(ran.stdout.replace("[", " ").replace("]", " ").split())
 
 
@@ -197,7 +201,7 @@ def test_the_demo_names_every_package_that_it_needs_and_does_not_find(
     # In a process of its own: here, the stores have their drivers already.
     ran = run("demo", *words, without=without)
     assert ran.returncode == 2
-    assert ran.stderr == f"eventhub-checkpoints: the demo needs {said}\n"
+    assert ran.stderr == f"ehcp: the demo needs {said}\n"
 
 
 def test_the_demo_says_that_java_is_missing(here: Here) -> None:

@@ -138,6 +138,9 @@ PROFILES = [
 POSITIONS_AND_PARTITIONS = [
     Mistake("reset --to-latest --partitions 99", "has no partition '99'; it has 0, 1, 2, 3"),
     Mistake("reset --to-latest --partitions a,b", "expected decimal numbers"),
+    Mistake(
+        "history --partitions 1-3", "--partitions holds '1-3'; expected decimal numbers, such as 0"
+    ),
     Mistake("reset --to-latest --partitions ''", "expected decimal numbers"),
     Mistake("reset --shift-by -3", "partition 3 has no checkpoint"),
     Mistake("reset --to-datetime yesterday", "the time is 'yesterday'; expected a time in ISO"),
@@ -181,6 +184,8 @@ FILES = [
     Mistake("export --all-groups --format kafka", "holds one group"),
     Mistake("undo FILE", "cannot be read"),
     Mistake("undo FILE", "is not a file of positions", content="{}"),
+    Mistake("undo FILE", "expected a record of a change, as ehcp undo --list", content="{}"),
+    Mistake("undo FILE", "expected a record of a change, as ehcp undo --list", content="{"),
     Mistake(f"undo {'x' * 5000}", "cannot be read (File name too long)"),
     Mistake(f"dead-letters list --from ./{'x' * 5000}", "could not be read", status=FAILED),
     Mistake("import FILE", "cannot be read"),

@@ -216,3 +216,18 @@ def test_a_time_is_named_by_itself_or_before_now() -> None:
     assert datetime.now(UTC) - named >= timedelta(hours=2)
     with pytest.raises(ConfigurationError, match="expected a time"):
         time_or_duration("yesterday")
+
+
+@pytest.mark.parametrize("text", ["yesterday", "15", "9999999999d"])
+def test_a_start_that_is_neither_is_refused_with_every_spelling(text: str) -> None:
+    with pytest.raises(ConfigurationError) as failure:
+        time_or_duration(text, "since")
+    said = str(failure.value)
+    assert said.startswith(f"since is {text!r}; expected a time in ISO 8601, such as 2026-11-21T")
+    assert said.endswith(
+        ", or a duration with its unit, such as 30s, 0.5m or PT30S, from 0s to 1e+09s"
+    )
+    for kind, value in (("time", "noon"), ("ago", "15")):
+        with pytest.raises(ConfigurationError) as one:
+            position_of_kind(kind, value)
+        assert str(one.value).partition("; expected ")[2] in said

@@ -89,6 +89,8 @@ def templates(node: ast.expr, names: Names, depth: int = DEPTH) -> list[str]:
             return templates(value, names, depth)
         case ast.BinOp(left=left, op=ast.Add(), right=right):
             return joined([templates(left, names, depth), templates(right, names, depth)])
+        case ast.Call(func=ast.Name(id="as_typed"), args=[words]):
+            return joined([["ehcp "], templates(words, names, depth)])
         case ast.IfExp(body=body, orelse=orelse):
             return [*templates(body, names, depth), *templates(orelse, names, depth)]
         case ast.Name(id=name) if depth:

@@ -203,7 +203,9 @@ def test_all_partitions_are_searched(fresh_visitor: Visitor, fresh_site: Site) -
     text = fresh_visitor.text(f"{path}?live=off&search=on&text=alert&since=1h")
     assert "<script>alert" not in text
     assert "1 event matches" in text
-    assert "expected a time" in fresh_visitor.text(f"{path}?live=off&search=on&since=yesterday")
+    wrong = fresh_visitor.text(f"{path}?live=off&search=on&since=yesterday")
+    assert "expected a time" in wrong
+    assert "or a duration with its unit, such as 30s, 0.5m or PT30S" in wrong
     part = fresh_visitor.client.get(f"{path}?search=on&key=absent", headers={"X-Part": "later"})
     assert "Nothing matched in what was read" in part.text
 

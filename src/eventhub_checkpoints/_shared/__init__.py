@@ -11,6 +11,7 @@
   configuration. `texts`: values as people read them.
 - `deadline`: time that the current call has left, and pauses between attempts. `workers`: threads
   that make the calls of the main thread.
+- `program`: the name of the command line, as it was typed.
 - `connection_string`: that of a hub, and what is said of any other.
 - `clouds`: the clouds of Azure, by the domains of their hosts.
 - `listening`: addresses on which a command listens.

@@ -2,6 +2,7 @@
 
 import importlib.util
 
+from eventhub_checkpoints._shared.program import as_typed
 from eventhub_checkpoints.errors import MissingDriverError
 
 
@@ -22,15 +23,21 @@ def require_driver(what: str, extra: str, *modules: str) -> None:
         raise MissingDriverError.of_extra(what, extra)
 
 
-def require_package(command: str, package: str, extra: str) -> None:
+def require_package(words: str, package: str, extra: str) -> None:
     """Check that a package that a command needs is installed.
+
+    Args:
+        words: the command.
+        package: what it imports.
+        extra: the extra that installs it.
 
     Raises:
         MissingDriverError: it is not.
     """
     if not is_installed(package):
         raise MissingDriverError(
-            f"{command} needs {package}: python -m pip install 'eventhub-checkpoints[cli,{extra}]'"
+            f"{as_typed(words)} needs {package}: "
+            f"python -m pip install 'eventhub-checkpoints[cli,{extra}]'"
         )
 
 

@@ -51,16 +51,21 @@ def parse_duration(
     """
     seconds = seconds_of(value, needs_unit=needs_unit)
     if seconds is None or not least <= seconds <= most:
-        kind = "a duration with its unit," if needs_unit else "seconds, or a duration"
         # What is neither text nor a number may hold anything.
         is_shown = isinstance(value, str | int | float)
         shown = quoted(value) if is_shown else f"of type {type(value).__name__}"
-        raise ConfigurationError(
-            f"{name} is {shown}; expected {kind} such as 30s, 0.5m or PT30S, from {least:g}s to "
-            f"{most:g}s"
-        )
+        accepted = expected(least=least, most=most, needs_unit=needs_unit)
+        raise ConfigurationError(f"{name} is {shown}; expected {accepted}")
     # A thousand times a thousandth is not 1 in binary fractions.
     return round(seconds, 9)
+
+
+def expected(
+    *, least: float = SHORTEST_TIME, most: float = LONGEST_TIME, needs_unit: bool = False
+) -> str:
+    """Return the spellings of a duration that are accepted, for errors; see `parse_duration`."""
+    kind = "a duration with its unit," if needs_unit else "seconds, or a duration"
+    return f"{kind} such as 30s, 0.5m or PT30S, from {least:g}s to {most:g}s"
 
 
 def seconds_of(value: Any, *, needs_unit: bool) -> float | None:

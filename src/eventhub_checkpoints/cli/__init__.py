@@ -24,6 +24,7 @@ import os
 import sys
 from pathlib import Path
 
+from eventhub_checkpoints._shared.program import program
 from eventhub_checkpoints.errors import (
     CheckpointStoreError,
     ConfigurationError,
@@ -37,6 +38,11 @@ UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 """Errors of a write to standard output; a closed pipe ends the command without a message."""
 DRIVERS = ("typer", "rich", "filelock", "platformdirs")
 """Packages of the extra `cli`."""
+
+
+def complain(what: object) -> None:
+    """Print a line on standard error that begins with the name of this program."""
+    print(f"{program()}: {what}", file=sys.stderr)
 
 
 def main() -> None:
@@ -53,7 +59,7 @@ def main() -> None:
         missing = [name for name in DRIVERS if importlib.util.find_spec(name) is None]
         if missing:
             raise MissingDriverError(
-                f"the command eventhub-checkpoints needs {' and '.join(missing)}: "
+                f"the command line needs {' and '.join(missing)}: "
                 "python -m pip install 'eventhub-checkpoints[cli]'"
             )
         # Each failure of the client is reported in one sentence by the command.
@@ -61,9 +67,10 @@ def main() -> None:
         # Imported here, so that a missing package is reported above and not by a traceback.
         from eventhub_checkpoints.cli.app import app
 
-        app()
+        # The same name in the usage as in the messages.
+        app(prog_name=program())
     except CheckpointStoreError as error:
-        print(f"eventhub-checkpoints: {error}", file=sys.stderr)
+        complain(error)
         is_missing = isinstance(error, MissingDriverError)
         is_usage = isinstance(error, ConfigurationError | InvalidRecordError) and not is_missing
         sys.exit(WRONG_USAGE if is_usage else FAILED)
@@ -73,4 +80,5 @@ def main() -> None:
         # What is left in the stream's buffer would fail again when the interpreter flushes it.
         with Path(os.devnull).open("w") as nowhere:
             os.dup2(nowhere.fileno(), sys.stdout.fileno())
-        sys.exit(f"eventhub-checkpoints: standard output cannot be written ({error.strerror})")
+        complain(f"standard output cannot be written ({error.strerror})")
+        sys.exit(FAILED)

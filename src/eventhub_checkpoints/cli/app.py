@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from eventhub_checkpoints import __version__
+from eventhub_checkpoints._shared.program import as_typed
 from eventhub_checkpoints.cli import dead_letters, doctor, exchange, peek, status, transfer
 from eventhub_checkpoints.cli.delete import delete
 from eventhub_checkpoints.cli.demo.command import demo
@@ -15,9 +16,8 @@ from eventhub_checkpoints.cli.reset import reset
 from eventhub_checkpoints.cli.serve.command import serve
 from eventhub_checkpoints.cli.ui import ui
 from eventhub_checkpoints.cli.undo import undo
-from eventhub_checkpoints.cli.usage import Commands
+from eventhub_checkpoints.cli.usage import READS, Commands
 
-READS = "Exit status: 0 done, 1 failed, 2 wrong usage."
 CHANGES = "Exit status: 0 done or shown, 1 failed, 2 wrong usage, 4 refused: the group is active."
 VERDICT = "Exit status: 0 sound, 1 warning, 2 error or wrong usage, 3 unknown."
 
@@ -70,7 +70,7 @@ def conform(context: typer.Context) -> None:
 
     # As with `python -m`; sys.path of an installed script starts with the script's folder.
     sys.path.insert(0, str(Path.cwd()))
-    raise typer.Exit(main(context.args))
+    raise typer.Exit(main(context.args, as_typed("conform")))
 
 
 def print_version(is_requested: bool) -> None:

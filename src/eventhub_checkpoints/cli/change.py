@@ -11,6 +11,7 @@ import typer
 from azure.eventhub import CheckpointStore
 from rich.progress import Progress
 
+from eventhub_checkpoints._shared.program import as_typed
 from eventhub_checkpoints._shared.texts import some
 from eventhub_checkpoints.cli.durations import duration_option
 from eventhub_checkpoints.cli.ending import telling
@@ -128,7 +129,7 @@ class Report:
 
 def undo_line(target: Target, record: Record) -> str:
     """Return the command that shows what an undo of a change would do."""
-    return f"ehcp undo {shlex.quote(record.path.name)}{target.options_for(record.scope)}"
+    return as_typed(f"undo {shlex.quote(record.path.name)}{target.options_for(record.scope)}")
 
 
 @contextmanager
@@ -141,7 +142,7 @@ def reporting(target: Target, *, executes: bool) -> Iterator[Report]:
 
 def partition_list(text: str | None) -> list[str]:
     """Return the value of `--partitions`; empty if it was not passed."""
-    return [] if text is None else parse_partitions(text)
+    return [] if text is None else parse_partitions(text, "--partitions")
 
 
 def command_line(name: str, **options: Any) -> str:
@@ -190,8 +191,12 @@ def command_on(
 
 
 def store_name(target: Target) -> str:
-    """Return the name of the store for people, without secrets."""
-    return "" if target.store is None else shown(target.store)
+    """Return the name of the store for people, without secrets.
+
+    Raises:
+        ConfigurationError: none is named.
+    """
+    return shown(target.named_store)
 
 
 def print_outcome(target: Target, outcome: Outcome | None, *, is_needed: bool = True) -> None:

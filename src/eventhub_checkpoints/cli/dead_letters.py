@@ -12,7 +12,7 @@ from eventhub_checkpoints._shared.texts import counted, some
 from eventhub_checkpoints._shared.times import parse_time
 from eventhub_checkpoints.cli.change import Execute
 from eventhub_checkpoints.cli.ending import telling
-from eventhub_checkpoints.cli.output import Json, print_json, print_table, working
+from eventhub_checkpoints.cli.output import Json, ago, print_json, print_table, working
 from eventhub_checkpoints.cli.peek import cut, print_events, shown_time
 from eventhub_checkpoints.cli.target import (
     NO_HUB,
@@ -22,7 +22,7 @@ from eventhub_checkpoints.cli.target import (
     read_target,
     with_options,
 )
-from eventhub_checkpoints.cli.usage import Commands
+from eventhub_checkpoints.cli.usage import READS, Commands
 from eventhub_checkpoints.dead_letters import StoredDeadLetter
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.operations.dead_letters import (
@@ -53,7 +53,7 @@ Source = Annotated[
         help="File, URL of a SQL database, or hub with the dead letters.",
     ),
 ]
-Ids = Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Beginnings of ids.")]
+Ids = Annotated[list[str] | None, typer.Argument(metavar="ID", help="Beginnings of ids.")]
 HUB = {name: OPTIONS[name] for name in ("hub", "credential", "timeout", "profile")}
 FILTERS: dict[str, Any] = {
     "group": Annotated[
@@ -131,7 +131,7 @@ def hub_of(text: str, target: Target) -> HubAddress:
     return replace(target, hub=f"{target.scope.fully_qualified_namespace}/{text}").address
 
 
-@app.command("list")
+@app.command("list", epilog=READS)
 @on_dead_letters
 def list_dead_letters(
     target: Target,
@@ -159,7 +159,7 @@ def list_dead_letters(
             typer.echo(f"{others} more were redriven; --all shows them")
 
 
-@app.command()
+@app.command(epilog=READS)
 @on_hub
 def show(
     target: Target,
@@ -205,7 +205,7 @@ def show(
     print_events([event], f"partition {dead_letter.partition_id} of {dead_letter.scope}")
 
 
-@app.command()
+@app.command(epilog=READS)
 @on_dead_letters
 def redrive(
     target: Target,
@@ -260,7 +260,7 @@ def done_so_far(
         yield "to continue: run the same command again"
 
 
-@app.command()
+@app.command(epilog=READS)
 @on_dead_letters
 def discard(
     target: Target,
@@ -306,12 +306,16 @@ def print_dead_letters(
         [
             (
                 stored.dead_letter.id,
-                shown_time(stored.dead_letter.time),
+                ago(stored.dead_letter.time.timestamp()),
                 stored.dead_letter.scope.consumer_group,
                 f"{stored.dead_letter.scope.eventhub_name}/{stored.dead_letter.partition_id}",
                 stored.dead_letter.sequence_number,
                 cut(f"{stored.dead_letter.error_type}: {stored.dead_letter.error_message}"),
-                *([shown_time(stored.redriven_time)] if shows_redriven else []),
+                *(
+                    [stored.redriven_time and ago(stored.redriven_time.timestamp())]
+                    if shows_redriven
+                    else []
+                ),
             )
             for stored in dead_letters
         ],

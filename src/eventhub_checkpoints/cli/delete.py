@@ -16,6 +16,7 @@ from eventhub_checkpoints.cli.change import (
     reporting,
 )
 from eventhub_checkpoints.cli.output import Json, print_json, print_table
+from eventhub_checkpoints.cli.status import warn_if_unknown
 from eventhub_checkpoints.cli.target import Target, on_target
 from eventhub_checkpoints.operations.delete import delete_rows, release_dead
 from eventhub_checkpoints.operations.groups import Group
@@ -48,6 +49,7 @@ def delete(
     with reporting(target, executes=execute) as report, target.open_store() as store:
         command = command_on(target, store, name, report, execute=execute)
         with changing(command, scope) as change:
+            warn_if_unknown(store, scope, has_rows=bool(change.group.partition_ids))
             if owners:
                 chosen = release_dead(change, ids)
             else:

@@ -6,6 +6,7 @@ from contextlib import contextmanager, suppress
 import typer
 
 from eventhub_checkpoints._shared.signals import ended_by_sigterm
+from eventhub_checkpoints.cli import complain
 from eventhub_checkpoints.errors import CheckpointStoreError, HubUnavailableError, StoreError
 from eventhub_checkpoints.operations.change import GroupActiveError
 
@@ -31,7 +32,7 @@ def telling(lines: Callable[[], Iterable[str]], *, executes: bool) -> Iterator[N
         try:
             yield
         except GroupActiveError as error:
-            typer.echo(f"eventhub-checkpoints: {error}", err=True)
+            complain(error)
             raise typer.Exit(REFUSED) from None
         except (CheckpointStoreError, OSError, KeyboardInterrupt, SystemExit) as error:
             done = [*lines()]
@@ -39,7 +40,7 @@ def telling(lines: Callable[[], Iterable[str]], *, executes: bool) -> Iterator[N
             if done or is_failure or isinstance(error, (KeyboardInterrupt, SystemExit)):
                 # Standard error may be closed as well.
                 with suppress(OSError):
-                    typer.echo("eventhub-checkpoints: ended early", err=True)
+                    complain("ended early")
                     for line in done or ["nothing was changed"]:
                         typer.echo(f"  {line}", err=True)
             raise

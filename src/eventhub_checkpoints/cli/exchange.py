@@ -29,6 +29,7 @@ from eventhub_checkpoints.cli.output import (
     working,
     write_file,
 )
+from eventhub_checkpoints.cli.status import warn_if_unknown
 from eventhub_checkpoints.cli.target import ReadThrough, Target, on_target
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.operations.change import HOLD
@@ -105,6 +106,9 @@ def export(
         raise ConfigurationError("the format kafka holds one group; leave out --all-groups")
     with target.open_store() as store, working("reading"):
         exported = positions_in(store, None if all_groups else target.scope)
+        if not all_groups:
+            has_positions = bool(exported[0].positions)
+            warn_if_unknown(store, target.scope, has_rows=has_positions, what="positions")
     if chosen is Format.KAFKA:
         text = to_kafka(exported[0].scope.eventhub_name, following(exported[0].positions))
     else:
@@ -176,7 +180,7 @@ def import_positions(
     target: Target,
     *,
     file: Annotated[
-        Path, typer.Argument(help="File of ehcp export, or CSV of kafka-consumer-groups.")
+        Path, typer.Argument(help="File that export wrote, or CSV of kafka-consumer-groups.")
     ],
     all_groups: Annotated[
         bool, typer.Option("--all-groups", help="All groups of the file, under their names.")

@@ -1,12 +1,14 @@
 """`ehcp history`: earlier checkpoints of a group."""
 
-import time
 from typing import Annotated
 
-from eventhub_checkpoints._shared.texts import duration
+import typer
+
+from eventhub_checkpoints._shared.program import as_typed
+from eventhub_checkpoints._shared.texts import some
 from eventhub_checkpoints.cli.change import Partitions, partition_list
 from eventhub_checkpoints.cli.numbers import number_option
-from eventhub_checkpoints.cli.output import Json, print_json, print_table, working
+from eventhub_checkpoints.cli.output import Json, ago, print_json, print_table, working
 from eventhub_checkpoints.cli.target import Target, on_target
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.operations.history import history as read_history
@@ -32,13 +34,19 @@ def history(
         entries = read_history(store, target.scope, ids, limit=limit)
         if entries is None:
             raise ConfigurationError(
-                f"{type(store).__name__} keeps no history; ehcp undo --list shows the positions "
-                "before changes by ehcp, and SQL stores keep a history"
+                f"{type(store).__name__} keeps no history; {as_typed('undo --list')} shows the "
+                "positions before changes by ehcp, and SQL stores keep a history"
             )
+    if not entries:
+        of = f"partition {some(ids)} of " if ids else ""
+        groups = as_typed("groups")
+        typer.echo(
+            f"note: the store has no history of {of}{target.scope}; {groups} lists its groups",
+            err=True,
+        )
     if as_json:
         print_json(entries)
         return
-    now = time.time()
     print_table(
         ["PARTITION", ">CHECKPOINT", "KIND", "STORED", "WRITER"],
         [
@@ -46,7 +54,7 @@ def history(
                 row["partition_id"],
                 Position.of(row),
                 row["kind"],
-                f"{duration(max(0.0, now - row['last_modified_time']))} ago",
+                ago(row["last_modified_time"]),
                 row["writer"],
             )
             for row in entries

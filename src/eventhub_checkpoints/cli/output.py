@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
@@ -16,6 +17,7 @@ from rich.status import Status
 from rich.table import Table
 
 from eventhub_checkpoints._shared.secrets import holds_secret, quoted
+from eventhub_checkpoints._shared.texts import duration
 from eventhub_checkpoints.errors import ConfigurationError
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
@@ -127,6 +129,11 @@ def write_file(path: Path, text: str) -> None:
         raise ConfigurationError(
             f"{shown_path(path)} cannot be written ({error.strerror})"
         ) from None
+
+
+def ago(then: float) -> str:
+    """Return how long ago a time was, given in seconds since the epoch."""
+    return f"{duration(max(0.0, time.time() - then))} ago"
 
 
 def shown_owner(owner_id: str) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 from platformdirs import user_state_path
 
+from eventhub_checkpoints._shared.program import as_typed
 from eventhub_checkpoints.cli.output import read_file, shown_path
 from eventhub_checkpoints.errors import CheckpointStoreError, ConfigurationError, InvalidRecordError
 from eventhub_checkpoints.operations.journal import Record
@@ -62,7 +63,8 @@ def read_record(path: Path) -> Record:
     Raises:
         ConfigurationError: the file cannot be read, or is not a record.
     """
-    value = read_json_object(read_file(path), shown_path(path))
+    expected = f"a record of a change, as {as_typed('undo --list')} shows them"
+    value = read_json_object(read_file(path), shown_path(path), expected)
     groups = groups_of(value, shown_path(path))
     texts = {key: value.get(key) for key in ("time", "command", "store", "state", "owner")}
     rows = value.get("written")
@@ -74,8 +76,8 @@ def read_record(path: Path) -> Record:
         or not all(isinstance(each, str) for each in texts.values())
     ):
         raise ConfigurationError(
-            f"{shown_path(path)} is not a record of a change; use ehcp import for a file of ehcp "
-            "export"
+            f"{shown_path(path)} is not a record of a change; use {as_typed('import')} for a file "
+            f"of {as_typed('export')}"
         )
     try:
         written = unique(position_row(row) for row in rows)

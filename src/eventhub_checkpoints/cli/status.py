@@ -271,12 +271,21 @@ def read_lag(store: CheckpointStore, target: Target, missing: Missing) -> GroupL
     )
 
 
-def warn_if_unknown(store: CheckpointStore, scope: Scope, *, has_rows: bool) -> None:
-    """Say on standard error that a store has no rows of a group, and name similar ones."""
+def warn_if_unknown(
+    store: CheckpointStore, scope: Scope, *, has_rows: bool, what: str = "rows"
+) -> None:
+    """Say on standard error that a store has no rows of a group, and name similar ones.
+
+    Args:
+        store: the store.
+        scope: the group.
+        has_rows: whether it has some; then nothing is said.
+        what: the kind of rows.
+    """
     if not has_rows:
         others = similar_groups(store, scope)
         known = f"; it has those of {some(map(str, others))}" if others else ""
-        typer.echo(f"note: the store has no rows of {scope}{known}", err=True)
+        typer.echo(f"note: the store has no {what} of {scope}{known}", err=True)
 
 
 def lag_for_json(sample: GroupLag, states: dict[str, State]) -> dict[str, Any]:

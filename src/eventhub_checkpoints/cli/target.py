@@ -104,6 +104,17 @@ class Target:
                 words += [f"--{name}", text]
         return "".join(f" {shlex.quote(word)}" for word in words)
 
+    @property
+    def named_store(self) -> str | Mapping[str, Any]:
+        """Return the URL of the store, or its mapping.
+
+        Raises:
+            ConfigurationError: none is named.
+        """
+        if self.store is None:
+            raise ConfigurationError(NO_STORE)
+        return self.store
+
     @contextmanager
     def open_store(self) -> Iterator[FullCheckpointStore]:
         """Open the store, and close it at the end.
@@ -111,16 +122,14 @@ class Target:
         Raises:
             ConfigurationError: none is named, it cannot be opened, or only one process sees it.
         """
-        if self.store is None:
-            raise ConfigurationError(NO_STORE)
         limits = {
             "operation_timeout": self.timeout,
             "unreachable_timeout": self.unreachable_timeout,
         }
-        with open_store(self.store, **limits) as store:
+        with open_store(self.named_store, **limits) as store:
             if declares(store, "for_one_process"):
                 raise ConfigurationError(
-                    f"{shown(self.store)} exists in one process only: this command would see "
+                    f"{shown(self.named_store)} exists in one process only: this command would see "
                     "nothing of it, and its changes would end with the command; name a store that "
                     "the consumers share"
                 )

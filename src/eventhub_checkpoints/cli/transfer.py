@@ -34,7 +34,9 @@ NO_OTHER_STORE = (
 
 ToStore = Annotated[
     str | None,
-    typer.Option("--to-store", envvar="EHCP_TO_STORE", help="URL of the other store."),
+    typer.Option(
+        "--to-store", metavar="URL", envvar="EHCP_TO_STORE", help="URL of the other store."
+    ),
 ]
 ToProfile = Annotated[
     str | None,

@@ -74,7 +74,7 @@ def ui(
     can be repeated. SIGTERM and Ctrl-C end it.
     """
     for package in PACKAGES:
-        require_package("ehcp ui", package, "ui")
+        require_package("ui", package, "ui")
     # Imported here, because other commands do not need these packages.
     from eventhub_checkpoints.ui.server import listen, names, serving, url
 

@@ -8,6 +8,9 @@ from typer.core import TyperGroup
 
 from eventhub_checkpoints._shared.secrets import masked
 
+READS = "Exit status: 0 done, 1 failed, 2 wrong usage."
+"""End of the help of commands that refuse no active group."""
+
 
 class Commands(TyperGroup):
     """Command group that masks a secret which a usage error would quote.

@@ -29,6 +29,7 @@ from eventhub_checkpoints.conformance.report import Outcome, Verdict
 from eventhub_checkpoints.errors import CheckpointStoreError, ConfigurationError, StoreNotReadyError
 from eventhub_checkpoints.registry import GROUP, is_async_store, opened, shown
 
+NAME = "python -m eventhub_checkpoints.conformance"
 LIMIT = 300.0
 """Seconds after which a check hangs: a sound store needs a tenth of it for the longest."""
 SIGNS = {Verdict.PASSED: ".", Verdict.FAILED: "F", Verdict.NOT_SHOWN: "-"}
@@ -46,9 +47,9 @@ class Parser(argparse.ArgumentParser):
         super().error(masked(message))
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the argument parser of the command."""
-    commands = Parser(prog="python -m eventhub_checkpoints.conformance", description=__doc__)
+def parser(name: str) -> argparse.ArgumentParser:
+    """Return the argument parser of the command, which has a name in its usage."""
+    commands = Parser(prog=name, description="Certify the store that a URL names.")
     add = commands.add_argument
     add("url", nargs="?", help="memory:, a container's URL, ..., or package.module:factory")
     add("--aio", action="store_true", help="open the store for azure.eventhub.aio")
@@ -71,13 +72,17 @@ def duration(text: str) -> float:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None, name: str = NAME) -> int:
     """Certify a store, and return the exit status.
 
     0: no check failed. 1: a check failed. 2: the store could not be opened or read. 3: the store
     does not declare `for_one_process`, but no other process could open it.
+
+    Args:
+        arguments: of the command line; None: those of this process.
+        name: by which the command was called.
     """
-    options = parser().parse_args(arguments)
+    options = parser(name).parse_args(arguments)
     # Injected faults would be logged as if they were real.
     logging.basicConfig(handlers=[logging.NullHandler()])
     try:

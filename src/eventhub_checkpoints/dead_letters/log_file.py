@@ -72,7 +72,7 @@ def read_lines(path: Path) -> tuple[list[DeadLetter | Mark], list[int]]:
                 except MALFORMED:
                     others.append(number)
     except FileNotFoundError:
-        raise ConfigurationError(f"the file {path} does not exist") from None
+        raise ConfigurationError(f"the file {path} does not exist: check its name") from None
     except OSError as error:
         raise StoreError(f"{path} could not be read: {error.strerror}") from error
     if others and not entries:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from azure.eventhub import CheckpointStore
 
+from eventhub_checkpoints._shared.program import as_typed
 from eventhub_checkpoints._shared.texts import some
 from eventhub_checkpoints.abilities import Deletes
 from eventhub_checkpoints.base import BaseCheckpointStore
@@ -268,7 +269,8 @@ def stale(error: StaleCheckpointError, scope: Scope) -> StaleCheckpointError:
         error.partition_id,
         error.sequence_number,
         error.newest,
-        f"a consumer of {scope} is running: stop it, and run the command again or ehcp undo",
+        f"a consumer of {scope} is running: stop it, and run the command again or "
+        f"{as_typed('undo')}",
     )
 
 

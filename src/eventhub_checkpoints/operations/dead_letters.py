@@ -19,6 +19,7 @@ from azure.eventhub.exceptions import EventHubError
 from eventhub_checkpoints._shared.client import reason
 from eventhub_checkpoints._shared.deadline import UNREACHABLE_TIMEOUT
 from eventhub_checkpoints._shared.paths import exists
+from eventhub_checkpoints._shared.program import as_typed
 from eventhub_checkpoints._shared.secrets import masked, quoted
 from eventhub_checkpoints.dead_letters import DeadLetterFile
 from eventhub_checkpoints.dead_letters.dead_letter import (
@@ -312,8 +313,9 @@ def dead_letter_by_id(stored: Sequence[StoredDeadLetter], id_: str) -> StoredDea
     matches = [each for each in stored if id_ and each.dead_letter.id.startswith(id_.lower())]
     if len(matches) != 1:
         count = f"{len(matches)} dead letters have" if matches else "no dead letter has"
-        remedy = "; pass more of its digits" if matches else ""
-        raise ConfigurationError(f"{count} an id that begins with {quoted(id_)}{remedy}")
+        lists = f"{as_typed('dead-letters list --all')} shows them"
+        remedy = "pass more of its digits" if matches else lists
+        raise ConfigurationError(f"{count} an id that begins with {quoted(id_)}; {remedy}")
     return matches[0]
 
 

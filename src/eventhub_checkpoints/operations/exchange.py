@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from azure.eventhub import CheckpointStore
 
+from eventhub_checkpoints._shared.program import as_typed
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.operations.groups import groups
 from eventhub_checkpoints.operations.positions import (
@@ -157,6 +158,6 @@ def groups_of_file(
             return [GroupPositions(scope, each.positions)]
     named = ", ".join(str(each.scope) for each in groups_in_file[:3]) or "none"
     raise ConfigurationError(
-        f"{name} has no positions of {scope}, but of: {named}; ehcp copy stores the positions of "
-        "one group in another"
+        f"{name} has no positions of {scope}, but of: {named}; {as_typed('copy')} stores the "
+        "positions of one group in another"
     )

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from azure.eventhub import CheckpointStore
 
+from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.blob import BlobCheckpointStore
 from eventhub_checkpoints.errors import (
     ConfigurationError,
@@ -53,7 +54,7 @@ def read(format: str, container_url: str, scope: Scope, *, prefix: str = "") -> 
     elif format in FORMATS:
         saved = read_lease_blobs(container_url, LeaseFormat(format), scope, prefix=prefix)
     else:
-        raise ConfigurationError(f"the format is not one of {', '.join(FORMATS)}")
+        raise ConfigurationError(f"the format is {quoted(format)}, not one of {', '.join(FORMATS)}")
     if not saved:
         raise ConfigurationError(
             f"no position of {scope} was found in the format {format}: either the old program has "

@@ -29,6 +29,7 @@ from typing import Self
 from azure.eventhub import CheckpointStore
 
 from eventhub_checkpoints._shared._sync.compat import for_each
+from eventhub_checkpoints._shared.program import as_typed
 from eventhub_checkpoints.abilities import Deletes, Replaces
 from eventhub_checkpoints.errors import (
     ConfigurationError,
@@ -96,14 +97,16 @@ def stage_of(source: Position | None, target: Position | None) -> Stage:
     if source and source.is_closed:
         if target and target.is_closed and not target.is_waiting:
             raise ConfigurationError(
-                "both checkpoints were closed by moves; store the right position with ehcp import "
-                "--force"
+                "both checkpoints were closed by moves; store the right position with "
+                f"{as_typed('import --force')}"
             )
         is_moved = target is not None and not target.is_closed
         is_empty = target is None and position_in(source) is None
         return Stage.DONE if is_moved or is_empty else Stage.CLOSED
     if source and source.sequence_number is None:
-        raise ConfigurationError("the checkpoint has no sequence number; run ehcp migrate first")
+        raise ConfigurationError(
+            f"the checkpoint has no sequence number; run {as_typed('migrate')} first"
+        )
     if target and target.is_waiting:
         return Stage.PREPARED
     if target and not target.is_closed and is_ahead(target, source):

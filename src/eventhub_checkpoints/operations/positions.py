@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from azure.eventhub import CheckpointStore
 
 from eventhub_checkpoints._shared.foreign_json import parse_json
+from eventhub_checkpoints._shared.program import as_typed
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError, InvalidRecordError
 from eventhub_checkpoints.operations.groups import CLOSED_NUMBER, Group, Row, in_order
@@ -33,15 +34,19 @@ from eventhub_checkpoints.records import (
 FORMAT = "eventhub-checkpoints/positions"
 VERSION = 1
 COLUMNS = [*Scope._fields, "partition_id", "sequence_number", "offset"]
-EXPECTED = (
-    "a file of ehcp export, or lines of topic,partition,offset as kafka-consumer-groups exports"
-)
-
 
 WAITING = "waiting"
 MOVED_PREFIX = "moved:"
 MOVED = "MOVED"
 """Shown in place of a position that another store has; also the state of such a partition."""
+
+
+def expected_file() -> str:
+    """Return the kinds of files that are read, for errors."""
+    return (
+        f"a file of {as_typed('export')}, or lines of topic,partition,offset as "
+        "kafka-consumer-groups exports"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,18 +201,24 @@ def csv_text(rows: Iterable[Sequence[object]]) -> str:
     return text.getvalue()
 
 
-def read_json_object(text: str, name: str) -> dict[str, object]:
+def read_json_object(text: str, name: str, expected: str = "") -> dict[str, object]:
     """Parse the outermost object of a JSON file of positions.
+
+    Args:
+        text: of the file.
+        name: name of the file, for errors.
+        expected: which files are read, likewise; by default all that are imported.
 
     Raises:
         ConfigurationError: it is not one.
     """
+    expected = expected or expected_file()
     try:
         value = parse_json(text)
     except ValueError as error:
-        raise ConfigurationError(f"{name} is not JSON ({error}); expected {EXPECTED}") from None
+        raise ConfigurationError(f"{name} is not JSON ({error}); expected {expected}") from None
     if not isinstance(value, dict) or value.get("format") != FORMAT:
-        raise ConfigurationError(f"{name} is not a file of positions; expected {EXPECTED}")
+        raise ConfigurationError(f"{name} is not a file of positions; expected {expected}")
     if value.get("version") != VERSION:
         raise ConfigurationError(
             f"{name} has version {quoted(value.get('version'))}; this release reads {VERSION}"
@@ -230,12 +241,12 @@ def groups_of(
     """
     groups = value.get("groups")
     if not isinstance(groups, list) or not all(isinstance(each, dict) for each in groups):
-        raise ConfigurationError(f"{name} has no list of groups; expected {EXPECTED}")
+        raise ConfigurationError(f"{name} has no list of groups; expected {expected_file()}")
     positions = []
     for group in groups:
         rows = group.get(key)
         if not isinstance(rows, list):
-            raise ConfigurationError(f"a group of {name} has no {key}; expected {EXPECTED}")
+            raise ConfigurationError(f"a group of {name} has no {key}; expected {expected_file()}")
         try:
             scope = Scope.from_dict(group)
             positions.append(GroupPositions(scope, unique([position_row(row) for row in rows])))
@@ -351,7 +362,9 @@ def read_kafka(text: str, name: str, scope: Scope) -> dict[str, int]:
                 continue
             values = values[1:]
         if len(values) != 3 or not is_partition_id(values[1]) or not is_partition_id(values[2]):
-            raise ConfigurationError(f"{where} is {quoted(','.join(fields))}; expected {EXPECTED}")
+            raise ConfigurationError(
+                f"{where} is {quoted(','.join(fields))}; expected {expected_file()}"
+            )
         topic, partition_id, number = values[0], values[1], int(values[2])
         if topic.lower() != scope.eventhub_name.lower():
             raise ConfigurationError(
@@ -363,5 +376,5 @@ def read_kafka(text: str, name: str, scope: Scope) -> dict[str, int]:
             raise ConfigurationError(f"{where} is the second line for partition {partition_id}")
         numbers[partition_id] = number
     if not numbers:
-        raise ConfigurationError(f"{name} has no line for {scope}; expected {EXPECTED}")
+        raise ConfigurationError(f"{name} has no line for {scope}; expected {expected_file()}")
     return numbers

@@ -9,6 +9,7 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from eventhub_checkpoints._shared.program import as_typed
 from eventhub_checkpoints._shared.texts import some
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.operations.change import GroupActiveError, refuse_active
@@ -25,10 +26,6 @@ from eventhub_checkpoints.operations.reset import (
 )
 from eventhub_checkpoints.operations.restore import PartitionUndo, UndoState, plan_undo, undo
 
-STOP_CONSUMERS = (
-    "stop its consumers, or take their partitions on the command line: ehcp reset --force"
-)
-STOP_UNDO = "stop its consumers, or take their partitions on the command line: ehcp undo --force"
 CHANGED = "the stored positions have changed since the preview; preview it again"
 
 
@@ -69,8 +66,18 @@ def preview(polled: PolledGroup, goal: Goal, partition_ids: Sequence[str] = ()) 
     """
     group = polled.read()
     plan = planned(polled, group, goal, partition_ids)
-    refusal = refusal_of(group, STOP_CONSUMERS)
+    refusal = refusal_of(group, stop_or_take("reset"))
     return Preview(plan, refusal, digest(group, {each.partition_id for each in plan}))
+
+
+def stop_or_take(verb: str) -> str:
+    """Return what the operator can do about running consumers.
+
+    Args:
+        verb: the command that takes their partitions with `--force`.
+    """
+    forced = as_typed(f"{verb} --force")
+    return f"stop its consumers, or take their partitions on the command line: {forced}"
 
 
 def refusal_of(group: Group, way_out: str, own: str = "") -> str:
@@ -99,7 +106,7 @@ def store_previewed(
             also `plan_reset` and `GroupChange.store`.
     """
     with changing(command, polled.scope) as change:
-        change.refuse_active(way_out=STOP_CONSUMERS)
+        change.refuse_active(way_out=stop_or_take("reset"))
         if digest(change.group, numbers.keys()) != seen:
             raise ConfigurationError(CHANGED)
         plan = planned(polled, change.group, numbers)
@@ -156,7 +163,7 @@ def preview_undo(polled: PolledGroup, record: Record) -> UndoPreview:
     group = polled.read()
     plan = plan_undo(record.former, record.written, positions_of(group), record.untouched)
     own = record.owner if record.state == STARTED else ""
-    refusal = refusal_of(group, STOP_UNDO, own) or changed_since(
+    refusal = refusal_of(group, stop_or_take("undo"), own) or changed_since(
         [each.partition_id for each in plan if each.state is UndoState.CHANGED]
     )
     return UndoPreview(plan, refusal)
@@ -184,6 +191,6 @@ def changed_since(partition_ids: Sequence[str]) -> str:
     if not partition_ids:
         return ""
     return (
-        f"positions of partitions {some(partition_ids)} were stored since; ehcp undo --force "
-        "overwrites them"
+        f"positions of partitions {some(partition_ids)} were stored since; "
+        f"{as_typed('undo --force')} overwrites them"
     )

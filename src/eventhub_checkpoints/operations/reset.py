@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
-from eventhub_checkpoints._shared.durations import parse_duration
+from eventhub_checkpoints._shared.durations import expected, parse_duration
 from eventhub_checkpoints._shared.offset_words import START_OF_STREAM
+from eventhub_checkpoints._shared.program import as_typed
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints._shared.times import parse_time
 from eventhub_checkpoints.errors import ConfigurationError
@@ -224,7 +225,7 @@ def plan_partition(
     if before is None and goal == "current":
         notes.append("no checkpoint: latest")
     if before and before.is_closed:
-        notes.append("closed by ehcp move: another store has the position")
+        notes.append(f"closed by {as_typed('move')}: another store has the position")
     offset, needs_offset = "", False
     if new == begin and goal != "latest":
         # The event before it is not retained, so nothing else would be a valid offset.
@@ -480,6 +481,10 @@ def offsets_of(hub: Address, numbers: Mapping[str, int], timeout: float) -> dict
         return ""
 
     return read_each(hub, numbers, read, timeout + 1)
+
+
+BEFORE_NOW = expected(least=0, needs_unit=True)
+"""What `before_now` accepts, for errors."""
 
 
 def before_now(text: str) -> datetime:

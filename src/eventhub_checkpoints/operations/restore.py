@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from eventhub_checkpoints._shared.program import as_typed
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import CheckpointStoreError, ConfigurationError
 from eventhub_checkpoints.operations.groups import in_order
@@ -144,15 +145,29 @@ def record_to_undo(
         assert scope is not None, "without a record, the group is named"
         if newest := newest_change(journal, scope, store):
             return newest
-        raise CheckpointStoreError(
-            f"no recorded change of {scope} in {store} is left to undo; ehcp undo --list shows "
-            "all records"
-        )
+        raise nothing_to_undo(journal, scope, store)
     if scope is not None and scope.folded != named.scope.folded:
         raise ConfigurationError(f"{named.path} is of {named.scope}, and the command names {scope}")
     if named.store != store:
         raise ConfigurationError(
             f"{named.path} is of store {quoted(named.store)}, and the command names "
-            f"{quoted(store)}; ehcp import stores its positions there"
+            f"{quoted(store)}; {as_typed('import')} stores its positions there"
         )
     return named
+
+
+def nothing_to_undo(journal: Journal, scope: Scope, store: str) -> CheckpointStoreError:
+    """Return the error for a group none of whose recorded changes can be undone."""
+    look = (
+        f"{as_typed('undo --list')} shows the records, and {as_typed('history')} the checkpoints "
+        "that the store keeps"
+    )
+    if any(record.store == store for record in journal.records(scope)):
+        return CheckpointStoreError(
+            f"nothing is left to undo: every recorded change of {scope} in {store} is undone; "
+            f"{look}"
+        )
+    return CheckpointStoreError(
+        f"nothing to undo: there is no recorded change of {scope} in {store} on this machine; "
+        f"{look}"
+    )

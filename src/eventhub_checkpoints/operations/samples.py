@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import get_args, get_type_hints
 
 from eventhub_checkpoints._shared.foreign_json import parse_json
+from eventhub_checkpoints._shared.program import as_typed
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.operations.lag import GroupLag, PartitionLag
 from eventhub_checkpoints.records import Scope
@@ -38,8 +39,8 @@ def read_samples(path: Path, name: str, scope: Scope) -> list[GroupLag]:
         return []
     except (OSError, ValueError, TypeError, LookupError, AttributeError) as error:
         raise ConfigurationError(
-            f"{name} is not a state file of ehcp check ({type(error).__name__}); delete it, or "
-            "name another one"
+            f"{name} is not a state file of {as_typed('check')} ({type(error).__name__}); delete "
+            "it, or name another one"
         ) from None
     if any(sample.scope.folded != scope.folded for sample in samples):
         raise ConfigurationError(f"{name} is the state file of {samples[0].scope}; use another one")

@@ -192,8 +192,17 @@ def signed_number(text: str) -> int | None:
     return int(text) if is_digits(digits) else None
 
 
-def checked_partitions(partition_ids: Iterable[str | int]) -> list[str]:
+def checked_partitions(
+    partition_ids: Iterable[str | int],
+    name: str = "partition_ids",
+    expected: str = "decimal numbers",
+) -> list[str]:
     """Return partition ids as the SDK writes them, in numeric order.
+
+    Args:
+        partition_ids: the ids.
+        name: where they were named, for errors.
+        expected: what may be named there, likewise.
 
     Raises:
         ConfigurationError: they are not an iterable, it is empty, or one is not a number (the
@@ -203,20 +212,19 @@ def checked_partitions(partition_ids: Iterable[str | int]) -> list[str]:
     partitions = list(partition_ids) if is_list else []
     if not partitions:
         raise ConfigurationError(
-            f"partition_ids is {quoted(partition_ids)}; expected a list of them, such as ['0', '1']"
+            f"{name} is {quoted(partition_ids)}; expected a list of them, such as ['0', '1']"
         )
     texts = {str(partition) for partition in partitions}
     invalid = sorted(text for text in texts if not is_partition_id(text))
     if invalid:
-        raise ConfigurationError(
-            f"partition_ids holds {quoted(invalid[0])}; expected decimal numbers"
-        )
+        raise ConfigurationError(f"{name} holds {quoted(invalid[0])}; expected {expected}")
     return sorted(texts, key=int)
 
 
-def parse_partitions(text: str) -> list[str]:
+def parse_partitions(text: str, name: str) -> list[str]:
     """Return the partition ids in a text, separated by commas; see `checked_partitions`."""
-    return checked_partitions([partition_id.strip() for partition_id in text.split(",")])
+    ids = [partition_id.strip() for partition_id in text.split(",")]
+    return checked_partitions(ids, name, "decimal numbers, such as 0,3")
 
 
 def is_utc(value: object) -> bool:

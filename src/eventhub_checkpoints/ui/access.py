@@ -25,6 +25,8 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from eventhub_checkpoints._shared.program import as_typed
+
 TOKEN_BYTES = 32
 PARAMETER = "token"
 HEADERS = {
@@ -38,7 +40,6 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-NO_TOKEN = "Open the URL that ehcp ui printed when it started: it has the token of this page.\n"
 
 
 class Tokens:
@@ -102,7 +103,11 @@ class AccessMiddleware:
         ):
             answer = self._admitted(request.url.path, request.query_params)
         elif not is_same(request.cookies.get(self._cookie), self._tokens.cookie):
-            answer = PlainTextResponse(NO_TOKEN, 403)
+            answer = PlainTextResponse(
+                f"Open the URL that {as_typed('ui')} printed when it started: it has the token of "
+                "this page.\n",
+                403,
+            )
         await answer(scope, receive, send_with_headers)
 
     def _admitted(self, path: str, query: QueryParams) -> Response:

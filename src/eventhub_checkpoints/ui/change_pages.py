@@ -8,6 +8,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
+from eventhub_checkpoints._shared.program import as_typed
 from eventhub_checkpoints._shared.secrets import masked
 from eventhub_checkpoints._shared.texts import counted
 from eventhub_checkpoints.errors import CheckpointStoreError
@@ -65,7 +66,7 @@ class ChangePages:
                 lambda: preview(
                     polled,
                     goal_of(fields["to"], fields.get("value", "").strip()),
-                    parse_partitions(partitions) if partitions else (),
+                    parse_partitions(partitions, "partitions") if partitions else (),
                 )
             )
         return self._rewind_page(request, polled, fields, planned, ChangeResult(error=error))
@@ -86,7 +87,8 @@ class ChangePages:
             return ChangeResult(error=str(failure))
         return ChangeResult(
             f"Changed {counted(outcome.changed, 'partition')} of {command.store_name}. What was "
-            f"there before is recorded on the machine of ehcp ui, in {outcome.record.path}.",
+            f"there before is recorded on the machine of {as_typed('ui')}, in "
+            f"{outcome.record.path}.",
             undo_url(polled, outcome.record),
         )
 

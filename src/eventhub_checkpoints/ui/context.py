@@ -16,6 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from eventhub_checkpoints._shared.program import as_typed
 from eventhub_checkpoints._shared.texts import counted, duration
 from eventhub_checkpoints.errors import CheckpointStoreError
 from eventhub_checkpoints.operations.dead_letters import DeadLetterSource
@@ -106,6 +107,7 @@ class PageContext:
         }
         self._templates.globals |= {
             "url_of": url_of,
+            "as_typed": as_typed,
             "refresh": f"{self.interval:g}",
             "most_properties": MOST_PROPERTIES,
             "trend_size": (WIDTH, HEIGHT),

@@ -214,7 +214,7 @@ def searched_everywhere(polled: PolledGroup, form: SearchForm) -> GroupSearch:
     searches = search_hub(
         polled.hub,
         form.chosen,
-        since=time_or_duration(form.since) if form.since else None,
+        since=time_or_duration(form.since, "since") if form.since else None,
         most_read=form.most,
         through=polled.through,
         timeout=polled.timeout,

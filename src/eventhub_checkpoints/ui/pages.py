@@ -13,6 +13,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from eventhub_checkpoints._shared.error_messages import described
+from eventhub_checkpoints._shared.program import as_typed
 from eventhub_checkpoints.errors import CheckpointStoreError
 from eventhub_checkpoints.ui.access import AccessMiddleware
 from eventhub_checkpoints.ui.change_pages import ChangePages
@@ -91,5 +92,5 @@ class Pages:
         else:
             # The message of an unknown error may quote a credential.
             log.error("%s failed: %s", request.url.path, described(failure))
-            status, message = 500, "this page failed; the log of ehcp ui has the error"
+            status, message = 500, f"this page failed; the log of {as_typed('ui')} has the error"
         return self._context.page(request, "failure", status=status, message=message)

@@ -18,6 +18,7 @@ import typer
 
 from eventhub_checkpoints._shared.drivers import is_installed
 from eventhub_checkpoints._shared.signals import STOP_SIGNALS
+from eventhub_checkpoints.cli import complain
 from eventhub_checkpoints.cli.numbers import number_option
 from eventhub_checkpoints.errors import CheckpointStoreError, MissingDriverError
 from eventhub_checkpoints.stores.backends import SCHEMES, scheme_of
@@ -265,7 +266,7 @@ def demo(
         with signals.watched():
             raise typer.Exit(_run(plan, keep, signals))
     except CannotBeginError as error:
-        typer.echo(f"eventhub-checkpoints: {error}", err=True)
+        complain(error)
         raise typer.Exit(2) from None
     except Stopped as stopped:
         typer.echo("stopped; everything that was started has ended", err=True)

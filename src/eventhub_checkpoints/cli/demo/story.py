@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 
 import typer
 
+from eventhub_checkpoints._shared.program import as_typed
 from eventhub_checkpoints.cli.demo import stage as stages
 from eventhub_checkpoints.cli.demo.command import CannotBeginError, DemoPlan, Signals, Stopped
 from eventhub_checkpoints.cli.demo.programs import HUB_VARIABLE, STORE_VARIABLE
@@ -217,18 +218,19 @@ def verdict_of(outcomes: Sequence[PartitionOutcome], broken: Sequence[str]) -> s
 
 
 NEXT = (
-    ("ehcp demo --keep", "keep the hub and the checkpoints"),
-    ("ehcp demo --store URL", "the same on a store of yours"),
-    ("python -m eventhub_checkpoints.localhub", "a hub for a program of yours"),
+    ("demo --keep", "keep the hub and the checkpoints"),
+    ("demo --store URL", "the same on a store of yours"),
 )
-"""Commands after the demo, and what they do."""
+"""Commands of this program after the demo, and what they do."""
+OWN_HUB = ("python -m eventhub_checkpoints.localhub", "a hub for a program of yours")
 
 
 def suggest(screen: Screen) -> None:
     """Print what to try after the demo."""
     screen.say("What to try next:")
-    width = max(len(command) for command, _ in NEXT)
-    for command, text in NEXT:
+    lines = [*((as_typed(words), text) for words, text in NEXT), OWN_HUB]
+    width = max(len(command) for command, _ in lines)
+    for command, text in lines:
         screen.say(f"  {command:{width}}  {text}")
 
 

@@ -65,10 +65,10 @@ def serve(
     It listens for GET requests of /metrics, /lag.json and /health, and with --grpc-port for KEDA's
     calls. --group and --profile can be repeated. SIGTERM and Ctrl-C end it.
     """
-    require_package("ehcp serve", "prometheus_client", "metrics")
+    require_package("serve", "prometheus_client", "metrics")
     if grpc_port is not None:
-        require_package("ehcp serve", "grpc", "keda")
-        require_package("ehcp serve", "google.protobuf", "keda")
+        require_package("serve", "grpc", "keda")
+        require_package("serve", "google.protobuf", "keda")
     # Imported here, because other commands do not need these packages.
     from eventhub_checkpoints.cli.serve.metrics import exposition
     from eventhub_checkpoints.cli.serve.web import Pages, Server

@@ -16,6 +16,7 @@ import grpc
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from eventhub_checkpoints._shared.listening import not_available
+from eventhub_checkpoints._shared.program import as_typed
 from eventhub_checkpoints.errors import CheckpointStoreError, ConfigurationError
 from eventhub_checkpoints.operations.monitor import Monitor
 from eventhub_checkpoints.operations.scale import Demand, number_in
@@ -126,7 +127,7 @@ class ExternalScaler:
         if not self._streams.acquire(blocking=False):
             context.abort(
                 grpc.StatusCode.RESOURCE_EXHAUSTED,
-                f"{STREAMS} streams are open; use type external, or another ehcp serve",
+                f"{STREAMS} streams are open; use type external, or another {as_typed('serve')}",
             )
         try:
             seen, sent = -1, None

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from eventhub_checkpoints._shared.offset_words import Meaning, is_taken, meaning_of
+from eventhub_checkpoints._shared.program import as_typed
 from eventhub_checkpoints._shared.start_position import is_of_another_form, refused_by_hub
 from eventhub_checkpoints._shared.texts import partitions, some
 from eventhub_checkpoints.operations.doctor.finding import (
@@ -86,7 +87,8 @@ def positions(snapshot: GroupSnapshot, _limits: Limits) -> Iterator[Finding]:
             Severity.WARNING,
             f"{partitions(closed)} without a position here, because it was moved to or from "
             f"another store: {some(closed)}",
-            "stop the consumers of this store; ehcp move continues a move that was interrupted",
+            f"stop the consumers of this store; {as_typed('move')} continues a move that was "
+            "interrupted",
             closed,
         )
     for each in DEFECTS:
@@ -98,7 +100,7 @@ def positions(snapshot: GroupSnapshot, _limits: Limits) -> Iterator[Finding]:
             each.code,
             Severity.ERROR,
             f"{partitions(ids)} {each.evidence}: {named}",
-            f"ehcp {each.verb} --partitions {','.join(ids)}{TARGET}",
+            as_typed(f"{each.verb} --partitions {','.join(ids)}{TARGET}"),
             ids,
         )
 
@@ -199,7 +201,8 @@ def no_such_partition(snapshot: GroupSnapshot, _limits: Limits) -> Iterator[Find
     missing = in_order(set(snapshot.group.partition_ids) - snapshot.properties.keys())
     if not missing:
         return
-    severity, remedy = Severity.WARNING, f"ehcp doctor --fix{TARGET} deletes their rows"
+    severity = Severity.WARNING
+    remedy = f"{as_typed('doctor --fix')}{TARGET} deletes their rows"
     if snapshot.group.has_live_owner(missing):
         severity = Severity.ERROR
         remedy = "stop their consumers: they read another hub with this store"
@@ -228,8 +231,8 @@ def incomplete_records(snapshot: GroupSnapshot, _limits: Limits) -> Iterator[Fin
                 if elsewhere
                 else ""
             ),
-            f"ehcp doctor --fix{TARGET} adds it where nobody is consuming; the next checkpoint "
-            "of a consumer has one",
+            f"{as_typed('doctor --fix')}{TARGET} adds it where nobody is consuming; the next "
+            "checkpoint of a consumer has one",
             no_offset,
         )
     no_number = in_order(id_ for id_, row in rows.items() if needs_number(row, properties.get(id_)))
@@ -239,8 +242,8 @@ def incomplete_records(snapshot: GroupSnapshot, _limits: Limits) -> Iterator[Fin
             Severity.WARNING,
             f"{partitions(no_number)} with a checkpoint without a sequence number, by which KEDA "
             f"fails and lag is unknown: {some(no_number)}",
-            f"let a consumer store a checkpoint; ehcp peek {no_number[0]}{TARGET} shows where it "
-            "would go on",
+            f"let a consumer store a checkpoint; {as_typed('peek')} {no_number[0]}{TARGET} shows "
+            "where it would go on",
             no_number,
         )
 

@@ -6,6 +6,7 @@ from functools import partial
 
 from azure.eventhub import CheckpointStore
 
+from eventhub_checkpoints._shared.program import as_typed
 from eventhub_checkpoints.operations.doctor import findings
 from eventhub_checkpoints.operations.doctor.examination import examine_group
 from eventhub_checkpoints.operations.doctor.finding import TARGET, Finding, GroupSnapshot, Limits
@@ -94,5 +95,5 @@ def diagnose(
 def command_in(remedy: str, target: str) -> str:
     """Return the command of a remedy whose target is not filled in; `""` if it has none."""
     before, mark, _ = remedy.partition(TARGET)
-    begin = before.rfind("ehcp ")
+    begin = before.rfind(as_typed(""))
     return f"{before[begin:]}{target}" if mark and begin >= 0 else ""

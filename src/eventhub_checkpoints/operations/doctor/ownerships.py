@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from eventhub_checkpoints._shared.program import as_typed
 from eventhub_checkpoints._shared.texts import partitions, some
 from eventhub_checkpoints.operations.doctor.finding import (
     TARGET,
@@ -71,7 +72,7 @@ def owners(snapshot: GroupSnapshot, limits: Limits) -> Iterator[Finding]:
             "dead_owner",
             Severity.WARNING,
             f"{partitions(dead)} owned by consumers that no longer renew: {named}",
-            f"ehcp delete --owners{TARGET}",
+            as_typed(f"delete --owners{TARGET}"),
             dead,
         )
     expected = in_order(snapshot.properties) if snapshot.properties else group.partition_ids

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from eventhub_checkpoints._shared.program import as_typed
 from eventhub_checkpoints.operations.cost import (
     PRICES,
     PRICES_READ,
@@ -87,5 +88,6 @@ def too_expensive(snapshot: GroupSnapshot, limits: Limits) -> Iterator[Finding]:
         f"the group's requests ({rates} a second) cost ${estimate.dollars:,.2f} a month, more "
         f"than {than}, ${budget:,.2f}",
         "store checkpoints less often, such as every(seconds=30); increase "
-        "load_balancing_interval; or move to another store: ehcp migrate --help",
+        "load_balancing_interval; or move to another store: "
+        f"{as_typed('migrate --help')}",
     )

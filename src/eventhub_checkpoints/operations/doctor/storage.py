@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from eventhub_checkpoints._shared.program import as_typed
 from eventhub_checkpoints._shared.texts import partitions, some
 from eventhub_checkpoints.errors import (
     CheckpointStoreError,
@@ -126,7 +127,7 @@ SETTINGS = {
     ),
     "hierarchical_namespace": (
         "the account has a hierarchical namespace, whose lists also contain folders",
-        "move the group to an account without one: ehcp migrate --help",
+        "move the group to an account without one: {migrate}",
     ),
 }
 """Evidence and remedy for each setting of a Blob account."""
@@ -137,6 +138,7 @@ def settings(snapshot: GroupSnapshot, _limits: Limits) -> Iterator[Finding]:
     stored = snapshot.examination.settings if snapshot.examination else {}
     for name, (evidence, remedy) in SETTINGS.items():
         if stored.get(name):
+            remedy = remedy.format(migrate=as_typed("migrate --help"))
             yield Finding(name, Severity.WARNING, evidence, remedy)
 
 
@@ -199,13 +201,13 @@ def other_spellings(snapshot: GroupSnapshot, _limits: Limits) -> Iterator[Findin
         writers = "as Java, Go and Rust write names; consumers with names in lower case"
         remedy = (
             "let all consumers use one spelling (name_case='as-typed'), and merge the rows: "
-            "ehcp migrate --help"
+            f"{as_typed('migrate --help')}"
         )
     else:
         writers = "as some consumer types its names; consumers of this spelling"
         remedy = (
             "let all consumers type the names alike, and take over the rows that are left: "
-            "ehcp copy --help"
+            f"{as_typed('copy --help')}"
         )
     for spelling in spellings(snapshot):
         if spelling.prefix == snapshot.prefix:
@@ -230,7 +232,7 @@ def other_prefixes(snapshot: GroupSnapshot, _limits: Limits) -> Iterator[Finding
                 f"has {own}; consumers of the two do not see each other, and official SDKs and "
                 "KEDA see only names without a prefix",
                 "let all consumers use one prefix; unless the rows are a mirror, delete those that "
-                "no consumer uses: ehcp delete --help",
+                f"no consumer uses: {as_typed('delete --help')}",
             )
 
 

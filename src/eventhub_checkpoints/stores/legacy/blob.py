@@ -5,6 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from eventhub_checkpoints._shared._sync.compat import uninterrupted
+from eventhub_checkpoints._shared.program import as_typed
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.records import Checkpoint, Scope
 from eventhub_checkpoints.stores.blob._sync.store import BlobCheckpointStore
@@ -87,8 +88,8 @@ def _opened(container: "str | ContainerClient", credential: Any) -> "_Container"
         opened.close()
         raise ConfigurationError(
             f"prefix={opened.prefix} in the container's URL is one of this package's names; leave "
-            "it out, and pass the prefix that the old program had as prefix= (ehcp migrate: "
-            "--container and --prefix)"
+            "it out, and pass the prefix that the old program had as prefix= "
+            f"({as_typed('migrate')}: --container and --prefix)"
         )
     return opened
 
