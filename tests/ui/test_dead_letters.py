@@ -76,6 +76,7 @@ def test_they_are_filtered(visitor: Visitor, site: Site, query: str, number: int
     text = page(visitor, site, query)
     assert len(ids_in(text)) == number
     assert ("clear the filter" in text) is (number == 0)
+    assert text.count("<mark>KeyError</mark>") == number
 
 
 def test_the_chosen_are_sent_back_once(redriver: Visitor, fresh_site: Site, file: Path) -> None:

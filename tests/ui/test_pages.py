@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
+from azure.eventhub import EventData, EventHubProducerClient
 
 from eventhub_checkpoints.cli.records import RecordFiles
 from eventhub_checkpoints.operations.reset import START_OF_STREAM
@@ -186,6 +187,50 @@ def test_a_search_says_what_it_has_read_and_goes_on(
     assert "no events match. Read 50 events, 10 to 59, " in text
     assert "Nothing matched in what was read" in text
     assert "expected digits" in fresh_visitor.text(f"{path}?live=off&search=on&first=x")
+
+
+def test_what_was_searched_for_is_marked(
+    fresh_visitor: Visitor, fresh_site: Site, marked_event: str
+) -> None:
+    fresh_visitor.wait_known("/", "LOST")
+    for rest in (("partitions", marked_event, "events"), ("events",)):
+        path = path_of(fresh_site.scope, *rest)
+        text = fresh_visitor.text(f"{path}?live=off&search=on&text=<B>acme")
+        # In the line, in the tree and in the text of the body.
+        assert text.count("<mark>&lt;b&gt;ACME</mark>&lt;/b&gt;") == 3
+        assert "<b>ACME" not in text
+        assert re.search('<details class="json" id="[^"]+-3" open><summary>', text)
+        text = fresh_visitor.text(f"{path}?live=off&search=on&key=MER&property=kind=ORD")
+        assert text.count("custo<mark>mer</mark>-7") == 2
+        assert "<dt><mark>Kind</mark></dt><dd><mark>ord</mark>er</dd>" in text
+        assert "<dt>other</dt><dd>order</dd>" in text
+        text = fresh_visitor.text(f"{path}?live=off&search=on&property==ord")
+        assert text.count("<mark>ord</mark>er</dd>") == 2
+        text = fresh_visitor.text(f'{path}?live=off&search=on&text="order": 7')
+        assert re.search('<details class="raw" id="[^"]+" open>', text)
+        assert "<mark>&#34;order&#34;: 7</mark>" in text
+    path = path_of(fresh_site.scope, "partitions", marked_event, "events")
+    assert "<mark>" not in fresh_visitor.text(f"{path}?live=off")
+
+
+@pytest.fixture
+def marked_event(fresh_site: Site) -> str:
+    """Partition of an event whose key, properties and body can be searched for."""
+
+    def newest() -> dict[str, int]:
+        ends = {id_: fresh_site.hub.partition_properties("orders", id_) for id_ in "0123"}
+        return {id_: each.last_sequence_number for id_, each in ends.items()}
+
+    before = newest()
+    body = '{"order": 7, "lines": [{"customer": "<b>ACME</b>"}]}'
+    with EventHubProducerClient.from_connection_string(fresh_site.connection_string) as producer:
+        batch = producer.create_batch(partition_key="customer-7")
+        event = EventData(body)
+        event.properties = {"Kind": "order", "other": "order"}
+        batch.add(event)
+        producer.send_batch(batch)
+    [partition_id] = [id_ for id_, number in newest().items() if number != before[id_]]
+    return partition_id
 
 
 def test_all_partitions_are_searched(fresh_visitor: Visitor, fresh_site: Site) -> None:
