@@ -11,7 +11,7 @@ from eventhub_checkpoints.operations.monitor import UNREAD, Monitor, Status
 from eventhub_checkpoints.operations.states import WINDOW, State, worst
 from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.ui.observations import Observations, Point
-from eventhub_checkpoints.ui.owners import BAR, Palette, Share, shares
+from eventhub_checkpoints.ui.owners import BAR, Badge, Palette, Share, shares
 from eventhub_checkpoints.ui.trend import Trend, curve, trend
 
 SAMPLES = 60
@@ -43,7 +43,7 @@ class Lane:
 
     Attributes:
         moved: events by which the checkpoint has moved; None if that is unknown.
-        colour: number of its owner's colour; None without an owner.
+        badge: of its owner; None without one.
         lags: of the last samples, oldest first.
         reach: events that the whole width stands for.
     """
@@ -51,7 +51,7 @@ class Lane:
     position: PartitionLag
     state: State
     moved: int | None
-    colour: int | None
+    badge: Badge | None
     lags: Sequence[int | None]
     reach: int
 
@@ -269,7 +269,7 @@ def board(status: Status, observations: Observations, palette: Palette) -> Board
     newest = window[-1] if window else None
     positions = newest.partitions if newest else ()
     states, moved = status.states, moves(recent)
-    colours = palette.assign({each.owner_id for each in positions if each.owner_id})
+    badges = palette.assign({each.owner_id for each in positions if each.owner_id})
     reach = max(
         ((each.lag or 0) + max(0, moved.get(each.partition_id, 0)) for each in positions),
         default=0,
@@ -290,13 +290,13 @@ def board(status: Status, observations: Observations, palette: Palette) -> Board
                 position,
                 states[position.partition_id],
                 moved.get(position.partition_id),
-                colours.get(position.owner_id),
+                badges.get(position.owner_id),
                 lags[position.partition_id],
                 reach or 1,
             )
             for position in positions
         ],
-        shares(positions, colours, observations.holdings(status.scope)),
+        shares(positions, badges, observations.holdings(status.scope)),
     )
 
 

@@ -34,6 +34,8 @@ from eventhub_checkpoints.ui.trend import CURVE_HEIGHT, CURVE_WIDTH, HEIGHT, WID
 
 MOST_BYTES = 1_000_000
 """Size of a form; a preview of 1,000 partitions has 20,000."""
+LEAST_TAGGED = 24
+"""Part of a bar that has room for the tag of an owner, in the units of `BAR`."""
 
 Commands = Callable[[PolledGroup, str], Command]
 """Returns the command that plans a change of positions, from the name for its record."""
@@ -104,6 +106,7 @@ class PageContext:
             "json": json.dumps,
             "severity": severity_class,
             "query": urlencode,
+            "percent": percent,
         }
         self._templates.globals |= {
             "url_of": url_of,
@@ -112,6 +115,7 @@ class PageContext:
             "trend_size": (WIDTH, HEIGHT),
             "curve_size": (CURVE_WIDTH, CURVE_HEIGHT),
             "bar": BAR,
+            "least_tagged": LEAST_TAGGED,
             "block_size": BLOCK,
             "chart": CHART,
             "may_write": self.may_write,
@@ -269,6 +273,11 @@ def position(row: Row) -> str:
     """Return the sequence number of a checkpoint for people; a word if another store has it."""
     stored = Position.of(row)
     return str(stored) if stored.is_closed else with_commas(stored.sequence_number)
+
+
+def percent(width: float) -> str:
+    """Return a part of a bar as an attribute of SVG."""
+    return f"{100 * width / BAR:.4g}%"
 
 
 def utc(seconds: float | None) -> str:
