@@ -9,7 +9,7 @@ from eventhub_checkpoints.operations.lag import GroupLag, PartitionLag
 from eventhub_checkpoints.operations.monitor import Status
 from eventhub_checkpoints.operations.states import State
 from eventhub_checkpoints.records import Scope
-from eventhub_checkpoints.ui.board import BLOCK, Board, Flow, Lane, Order, blocks, board
+from eventhub_checkpoints.ui.board import BLOCK, MEANINGS, Board, Flow, Lane, Order, blocks, board
 from eventhub_checkpoints.ui.observations import Observations
 from eventhub_checkpoints.ui.owners import BAR, Badge, Palette
 
@@ -126,3 +126,9 @@ def test_owners_keep_their_badges_between_two_polls() -> None:
     made = of([sample(1.0, later, POSITION)], palette)
     assert [each.badge for each in made.lanes] == [Badge(1), Badge(0)]
     assert made.attention == 2
+
+
+def test_every_state_has_a_meaning_and_the_worst_comes_first() -> None:
+    assert [*MEANINGS] == [*State]
+    made = of([sample(1.0, POSITION, replace(POSITION, partition_id="1", lost=3, owner_id=""))])
+    assert made.states == [State.LOST, State.UNKNOWN]

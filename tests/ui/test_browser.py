@@ -158,7 +158,7 @@ def test_everything_is_reached_by_keyboard_with_a_visible_focus(shared: Window) 
     tabs = ["Partitions", "Members", "Events", "Dead letters", "Findings", "Rewind", "History"]
     assert reached[3:10] == tabs
     assert reached[10:15] == ["number", "lag", "state", "all", "not OK (4)"]
-    assert reached[15:] == ["0", "1", "2", "3", "Refresh again"]
+    assert reached[15:] == ["Find what is wrong", "0", "1", "2", "3", "Refresh again"]
     shared.page.locator('a[href$="/partitions/1"]').focus()
     shared.page.keyboard.press("Enter")
     shared.page.get_by_role("heading", name="Partition 1").wait_for()

@@ -36,6 +36,19 @@ def test_a_group_that_appears_later_is_shown(fresh_visitor: Visitor, fresh_site:
     fresh_visitor.wait_known(path, 'data-name="Checkpoint" class="number">3 ')
 
 
+def test_the_worst_group_comes_first_and_says_what_its_states_mean(fresh_site: Site) -> None:
+    for id_ in "0123":
+        fresh_site.save(id_, 19, "$first")
+    with opened() as pages:
+        visitor = Visitor(pages)
+        text = visitor.wait_known("/", "orders / $first")
+        assert text.index("orders / $Default") < text.index("orders / $first")
+        assert ", at most 14<" in text
+        text = visitor.text(path_of(fresh_site.scope))
+    assert re.search(">LOST</span></dt><dd>Events expired before they were processed.<", text)
+    assert f'href="{path_of(fresh_site.scope, "findings")}">Find what is wrong<' in text
+
+
 def test_all_groups_of_the_hub_are_shown_and_others_by_name(fresh_site: Site) -> None:
     fresh_site.save("0", 3, "audit")
     elsewhere = fresh_site.scope._replace(eventhub_name="payments")

@@ -25,7 +25,15 @@ from eventhub_checkpoints.operations.positions import Position
 from eventhub_checkpoints.operations.recorded_change import Command
 from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.ui.access import Tokens, is_own_form
-from eventhub_checkpoints.ui.board import BLOCK, CHART, Board, Boards, Lane, severity_class
+from eventhub_checkpoints.ui.board import (
+    BLOCK,
+    CHART,
+    MEANINGS,
+    Board,
+    Boards,
+    Lane,
+    severity_class,
+)
 from eventhub_checkpoints.ui.bodies import MOST_PROPERTIES, content, line, pieces
 from eventhub_checkpoints.ui.groups import ShownGroups
 from eventhub_checkpoints.ui.owners import BAR, ranges, short
@@ -118,6 +126,7 @@ class PageContext:
             "least_tagged": LEAST_TAGGED,
             "block_size": BLOCK,
             "chart": CHART,
+            "meanings": MEANINGS,
             "may_write": self.may_write,
             "has_dead_letters": self.dead_letters is not None,
             "now": time.time,
