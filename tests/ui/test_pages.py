@@ -82,6 +82,22 @@ def test_a_group_has_a_lane_for_each_partition(fresh_visitor: Visitor, fresh_sit
     assert text.index('/partitions/0"') < text.index('/partitions/1"')
 
 
+def test_members_are_listed_with_what_they_hold(fresh_visitor: Visitor, fresh_site: Site) -> None:
+    fresh_site.own("0", "1", "2")
+    text = fresh_visitor.wait_known(path_of(fresh_site.scope, "members"), "consumer-7")
+    member, nobody = re.findall('<tr role="row">(.*?)</tr>', text, re.DOTALL)[1:]
+    for words in (
+        'aria-hidden="true">A</span>',
+        ">3 <small>75.0 %<",
+        ">0-2<",
+        ">14 <small>100.0 %<",
+    ):
+        assert words in member
+    assert 'href="' + path_of(fresh_site.scope) + '?owner=consumer-7"' in member
+    for words in (">nobody<", ">1 <small>25.0 %<", ">3</span>", ">0 <small>0.0 %<"):
+        assert words in nobody
+
+
 def test_lanes_can_be_ordered_and_filtered(fresh_visitor: Visitor, fresh_site: Site) -> None:
     fresh_site.own("0", "1", "2", "3")
     fresh_site.save("0", 18)
@@ -332,6 +348,7 @@ def test_a_partition_shows_its_history_where_the_store_keeps_it(
     [row] = site.store.list_history(*site.scope, partition_id="1")[:1]
     history = text.partition("<h2>Earlier checkpoints</h2>")[2]
     assert f'data-name="Kind">{row["kind"]}<' in history
+    assert "a rewind stored by force, and replaced what was there before" in history
     assert f'data-name="Offset" class="number">{site.offset(4)}<' in history
 
 

@@ -29,6 +29,8 @@ MOST_DEPTH = 12
 """Levels of a tree that are shown."""
 PREVIEW = 120
 """Characters of a body that the line of an event shows."""
+SURELY_SEEN = 80
+"""Those of them for which the line has room on a screen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +149,7 @@ def content(body: bytes, sought: str = "") -> Content:
 
 def preview_of(text: str, sought: str = "") -> str:
     """Return the beginning of a text, or what is around a match, on one line."""
-    begin = begin_of(text, sought, PREVIEW)
+    begin = begin_of(text, sought, SURELY_SEEN)
     preview = printable(" ".join(text[begin : begin + 2 * PREVIEW].split()))
     cut = "…" if len(preview) > PREVIEW else ""
     return ("…" if begin else "") + preview[:PREVIEW] + cut
