@@ -348,7 +348,7 @@ def test_a_partition_shows_its_history_where_the_store_keeps_it(
     [row] = site.store.list_history(*site.scope, partition_id="1")[:1]
     history = text.partition("<h2>Earlier checkpoints</h2>")[2]
     assert f'data-name="Kind">{row["kind"]}<' in history
-    assert "a rewind stored by force, and replaced what was there before" in history
+    assert "is what a rewind has overwritten" in history
     assert f'data-name="Offset" class="number">{site.offset(4)}<' in history
 
 
