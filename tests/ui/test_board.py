@@ -9,9 +9,9 @@ from eventhub_checkpoints.operations.lag import GroupLag, PartitionLag
 from eventhub_checkpoints.operations.monitor import Status
 from eventhub_checkpoints.operations.states import State
 from eventhub_checkpoints.records import Scope
-from eventhub_checkpoints.ui.board import BLOCK, Board, Flow, Lane, Order, blocks, board
+from eventhub_checkpoints.ui.board import BLOCK, MEANINGS, Board, Flow, Lane, Order, blocks, board
 from eventhub_checkpoints.ui.observations import Observations
-from eventhub_checkpoints.ui.owners import BAR, Palette
+from eventhub_checkpoints.ui.owners import BAR, Badge, Palette
 
 SCOPE = Scope("ns.servicebus.windows.net", "orders", "$Default")
 POSITION = PartitionLag("0", 0, 99, 49, "49", 50, 0, 1.0, "me", 1.0)
@@ -19,7 +19,7 @@ POSITION = PartitionLag("0", 0, 99, 49, "49", 50, 0, 1.0, "me", 1.0)
 
 def lane(moved: int | None = None, reach: int = 100, **values: object) -> Lane:
     position = replace(POSITION, **values)  # type: ignore[arg-type]
-    return Lane(position, State.OK, moved, 0, [], reach)
+    return Lane(position, State.OK, moved, Badge(0), [], reach)
 
 
 def test_a_lane_ends_at_the_newest_event_and_begins_at_the_checkpoint() -> None:
@@ -119,10 +119,16 @@ def test_lanes_of_one_owner_are_chosen() -> None:
         assert [each.position.partition_id for each in chosen] == [id_]
 
 
-def test_owners_keep_their_colours_between_two_polls() -> None:
+def test_owners_keep_their_badges_between_two_polls() -> None:
     palette = Palette()
     later = replace(POSITION, partition_id="1", owner_id="a")
-    assert of([sample(1.0, POSITION)], palette).lanes[0].colour == 0
+    assert of([sample(1.0, POSITION)], palette).lanes[0].badge == Badge(0)
     made = of([sample(1.0, later, POSITION)], palette)
-    assert [each.colour for each in made.lanes] == [1, 0]
+    assert [each.badge for each in made.lanes] == [Badge(1), Badge(0)]
     assert made.attention == 2
+
+
+def test_every_state_has_a_meaning_and_the_worst_comes_first() -> None:
+    assert [*MEANINGS] == [*State]
+    made = of([sample(1.0, POSITION, replace(POSITION, partition_id="1", lost=3, owner_id=""))])
+    assert made.states == [State.LOST, State.UNKNOWN]

@@ -18,6 +18,7 @@ from eventhub_checkpoints.ui.bodies import (
     JsonNode,
     content,
     line,
+    pieces,
     start_of,
 )
 
@@ -171,3 +172,72 @@ def test_a_preview_is_one_line() -> None:
     assert len(long) == PREVIEW + 1
     assert long.endswith("…")
     assert content(b"").preview == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "sought", "parts"),
+    [
+        ("", "x", []),
+        ("ACME and acme", "", ["ACME and acme"]),
+        ("ACME and acme", "absent", ["ACME and acme"]),
+        ("ACME and acme", "Acme", ["[ACME]", " and ", "[acme]"]),
+        ("aaaa", "aa", ["[aa]", "[aa]"]),
+        ("aaa", "aa", ["[aa]", "a"]),
+        ("<b>1</b>", "<b>", ["[<b>]", "1</b>"]),
+        ("die STRASSE, die Straße", "straße", ["die ", "[STRASSE]", ", die ", "[Straße]"]),
+        ("Maße", "s", ["Ma", "[ß]", "e"]),
+        (r"a\u202eb", "\u202e", ["a", r"[\u202e]", "b"]),
+    ],
+)
+def test_what_is_searched_for_is_found_in_any_case(
+    text: str, sought: str, parts: list[str]
+) -> None:
+    assert [f"[{part}]" if found else part for part, found in pieces(text, sought)] == parts
+
+
+def test_a_long_body_is_shown_around_the_match() -> None:
+    body = b"x" * 50_000 + b"ACME" + b"y" * 50_000
+    assert content(body, "absent") == content(body)
+    shown = content(body, "acme")
+    assert shown.note == "the part with the match, of 100,004 bytes"
+    assert "xACMEy" in shown.text
+    assert shown.text.startswith("…x")
+    assert len(shown.text) == MOST_BYTES + 1
+    assert "xACMEy" in shown.preview
+    assert len(shown.preview) == PREVIEW + 2
+    assert "ACME" in content(body[:-50_000], "acme").text
+
+
+def test_a_match_within_the_first_bytes_leaves_the_beginning() -> None:
+    body = b"x" * 1_000 + b"ACME" + b"y" * 9_000
+    shown = content(body, "acme")
+    assert (shown.text, shown.note) == (content(body).text, content(body).note)
+    assert "xACMEy" in shown.preview
+
+
+def test_a_long_value_is_shown_around_the_match() -> None:
+    text = "x" * 1_000 + "ACME" + "y" * 1_000
+    assert "xACMEy" in line(text, "acme")
+    assert line(text, "absent") == line(text)
+
+
+def test_what_contains_a_match_is_known_in_a_tree() -> None:
+    body = b'{"a": {"b": [1, {"Total": 17.5}]}, "note": null, "7": "x"}'
+
+    def found(sought: str) -> list[int]:
+        tree = content(body, sought).tree
+        assert tree is not None
+        return [node.number for node in nodes(tree) if node.is_found]
+
+    assert found("total") == [0, 1, 2, 4]
+    assert found("17.5") == [0, 1, 2, 4, 5]
+    assert found("NULL") == [0, 6]
+    assert found("7") == [0, 1, 2, 4, 5]
+    # An array has no numbers in its text, and the text between two values is in no value.
+    assert found("0") == []
+    assert found('{"a"') == []
+    assert found("") == []
+
+
+def nodes(node: JsonNode) -> list[JsonNode]:
+    return [node, *(each for _, child in node.children for each in nodes(child))]

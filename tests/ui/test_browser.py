@@ -5,6 +5,7 @@ The tests share one browser, and one group unless they change it.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from azure.eventhub import EventData, EventHubProducerClient
 
 from browser import PHONE, WIDE, Window, served
 from eventhub_checkpoints.ui.pages import Pages
+from fleet import Fleet
 from operators import Site
 from pages import Visitor, opened, path_of
 
@@ -156,7 +158,7 @@ def test_everything_is_reached_by_keyboard_with_a_visible_focus(shared: Window) 
     tabs = ["Partitions", "Members", "Events", "Dead letters", "Findings", "Rewind", "History"]
     assert reached[3:10] == tabs
     assert reached[10:15] == ["number", "lag", "state", "all", "not OK (4)"]
-    assert reached[15:] == ["0", "1", "2", "3", "Refresh again"]
+    assert reached[15:] == ["Find what is wrong", "0", "1", "2", "3", "Refresh again"]
     shared.page.locator('a[href$="/partitions/1"]').focus()
     shared.page.keyboard.press("Enter")
     shared.page.get_by_role("heading", name="Partition 1").wait_for()
@@ -326,3 +328,28 @@ def test_a_full_owner_id_is_a_tooltip(chromium: Any, fresh_site: Site) -> None:
         assert owner.inner_text() == "consumer-with-…cdef"
         it.go("members")
         it.page.locator("p", has_text=LONG_NAME).wait_for()
+
+
+def test_many_owners_are_told_apart_by_letters_and_textures(chromium: Any, tmp_path: Path) -> None:
+    with (
+        pytest.MonkeyPatch.context() as environment,
+        Fleet.opened(tmp_path, environment, 40, 24) as fleet,
+        opened(interval=1.0) as pages,
+        served(pages) as home,
+    ):
+        Visitor(pages).wait_known("/", "24 members")
+        context = chromium.new_context(viewport=WIDE)
+        it = Window(context.new_page(), fleet, home)
+        it.go()
+        tags = it.page.locator(".lanes .badge").all_inner_texts()
+        assert len({*tags} - {"-"}) == 24
+        assert it.page.locator(".shares text").count() == 24
+        for texture, owners in (("stripes", 10), ("checks", 4)):
+            drawn = it.page.locator(f'.shares rect[fill="url(#{texture})"]')
+            assert drawn.count() == owners
+            assert it.page.locator(f"pattern#{texture}").count() == 1
+        it.check("many owners")
+        it.go("members")
+        it.check("many members")
+        assert it.problems == []
+        context.close()

@@ -59,6 +59,8 @@ def test_only_dead_letters_of_the_group_are_shown(visitor: Visitor, site: Site) 
     assert "<b>KeyError</b> cannot read order 3" in text
     event = path_of(site.scope, "partitions", "0", "events")
     assert f'href="{event}?by=number&at=3">3 of partition 0<' in text
+    assert '<span class="sequence">3 <small>partition 0</small>' in text
+    assert f"<dt>Id</dt><dd>{ids_in(text)[0]}</dd>" in text
 
 
 def test_bodies_are_shown_as_those_of_events(visitor: Visitor, site: Site) -> None:
@@ -76,6 +78,7 @@ def test_they_are_filtered(visitor: Visitor, site: Site, query: str, number: int
     text = page(visitor, site, query)
     assert len(ids_in(text)) == number
     assert ("clear the filter" in text) is (number == 0)
+    assert text.count("<mark>KeyError</mark>") == number
 
 
 def test_the_chosen_are_sent_back_once(redriver: Visitor, fresh_site: Site, file: Path) -> None:
@@ -105,6 +108,7 @@ def test_the_chosen_are_sent_back_once(redriver: Visitor, fresh_site: Site, file
 def test_all_that_are_shown_are_sent_back(redriver: Visitor, fresh_site: Site) -> None:
     before = newest(fresh_site)
     text = page(redriver, fresh_site)
+    assert ">Redrive all 3 that are shown<" in text
     form = {
         "form_token": hidden_fields(text)["form_token"],
         "shown": ids_in(text),

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
+from azure.eventhub import EventData, EventHubProducerClient
 
 from eventhub_checkpoints.cli.records import RecordFiles
 from eventhub_checkpoints.operations.reset import START_OF_STREAM
@@ -33,6 +34,19 @@ def test_a_group_that_appears_later_is_shown(fresh_visitor: Visitor, fresh_site:
     fresh_visitor.wait_known("/", "orders / audit")
     path = path_of(fresh_site.scope._replace(consumer_group="audit"))
     fresh_visitor.wait_known(path, 'data-name="Checkpoint" class="number">3 ')
+
+
+def test_the_worst_group_comes_first_and_says_what_its_states_mean(fresh_site: Site) -> None:
+    for id_ in "0123":
+        fresh_site.save(id_, 19, "$first")
+    with opened() as pages:
+        visitor = Visitor(pages)
+        text = visitor.wait_known("/", "orders / $first")
+        assert text.index("orders / $Default") < text.index("orders / $first")
+        assert ", at most 14<" in text
+        text = visitor.text(path_of(fresh_site.scope))
+    assert re.search(">LOST</span></dt><dd>Events expired before they were processed.<", text)
+    assert f'href="{path_of(fresh_site.scope, "findings")}">Find what is wrong<' in text
 
 
 def test_all_groups_of_the_hub_are_shown_and_others_by_name(fresh_site: Site) -> None:
@@ -66,6 +80,22 @@ def test_a_group_has_a_lane_for_each_partition(fresh_visitor: Visitor, fresh_sit
     assert "LOST" in text
     assert "UNOWNED" in text
     assert text.index('/partitions/0"') < text.index('/partitions/1"')
+
+
+def test_members_are_listed_with_what_they_hold(fresh_visitor: Visitor, fresh_site: Site) -> None:
+    fresh_site.own("0", "1", "2")
+    text = fresh_visitor.wait_known(path_of(fresh_site.scope, "members"), "consumer-7")
+    member, nobody = re.findall('<tr role="row">(.*?)</tr>', text, re.DOTALL)[1:]
+    for words in (
+        'aria-hidden="true">A</span>',
+        ">3 <small>75.0 %<",
+        ">0-2<",
+        ">14 <small>100.0 %<",
+    ):
+        assert words in member
+    assert 'href="' + path_of(fresh_site.scope) + '?owner=consumer-7"' in member
+    for words in (">nobody<", ">1 <small>25.0 %<", ">3</span>", ">0 <small>0.0 %<"):
+        assert words in nobody
 
 
 def test_lanes_can_be_ordered_and_filtered(fresh_visitor: Visitor, fresh_site: Site) -> None:
@@ -188,6 +218,50 @@ def test_a_search_says_what_it_has_read_and_goes_on(
     assert "expected digits" in fresh_visitor.text(f"{path}?live=off&search=on&first=x")
 
 
+def test_what_was_searched_for_is_marked(
+    fresh_visitor: Visitor, fresh_site: Site, marked_event: str
+) -> None:
+    fresh_visitor.wait_known("/", "LOST")
+    for rest in (("partitions", marked_event, "events"), ("events",)):
+        path = path_of(fresh_site.scope, *rest)
+        text = fresh_visitor.text(f"{path}?live=off&search=on&text=<B>acme")
+        # In the line, in the tree and in the text of the body.
+        assert text.count("<mark>&lt;b&gt;ACME</mark>&lt;/b&gt;") == 3
+        assert "<b>ACME" not in text
+        assert re.search('<details class="json" id="[^"]+-3" open><summary>', text)
+        text = fresh_visitor.text(f"{path}?live=off&search=on&key=MER&property=kind=ORD")
+        assert text.count("custo<mark>mer</mark>-7") == 2
+        assert "<dt><mark>Kind</mark></dt><dd><mark>ord</mark>er</dd>" in text
+        assert "<dt>other</dt><dd>order</dd>" in text
+        text = fresh_visitor.text(f"{path}?live=off&search=on&property==ord")
+        assert text.count("<mark>ord</mark>er</dd>") == 2
+        text = fresh_visitor.text(f'{path}?live=off&search=on&text="order": 7')
+        assert re.search('<details class="raw" id="[^"]+" open>', text)
+        assert "<mark>&#34;order&#34;: 7</mark>" in text
+    path = path_of(fresh_site.scope, "partitions", marked_event, "events")
+    assert "<mark>" not in fresh_visitor.text(f"{path}?live=off")
+
+
+@pytest.fixture
+def marked_event(fresh_site: Site) -> str:
+    """Partition of an event whose key, properties and body can be searched for."""
+
+    def newest() -> dict[str, int]:
+        ends = {id_: fresh_site.hub.partition_properties("orders", id_) for id_ in "0123"}
+        return {id_: each.last_sequence_number for id_, each in ends.items()}
+
+    before = newest()
+    body = '{"order": 7, "lines": [{"customer": "<b>ACME</b>"}]}'
+    with EventHubProducerClient.from_connection_string(fresh_site.connection_string) as producer:
+        batch = producer.create_batch(partition_key="customer-7")
+        event = EventData(body)
+        event.properties = {"Kind": "order", "other": "order"}
+        batch.add(event)
+        producer.send_batch(batch)
+    [partition_id] = [id_ for id_, number in newest().items() if number != before[id_]]
+    return partition_id
+
+
 def test_all_partitions_are_searched(fresh_visitor: Visitor, fresh_site: Site) -> None:
     fresh_site.hub.publish("orders", "3", [b'{"order": 7}', b"<script>alert(7)</script>"])
     fresh_site.hub.publish("orders", "0", [b'{"order": 8}'])
@@ -276,6 +350,7 @@ def test_a_partition_shows_its_history_where_the_store_keeps_it(
     [row] = site.store.list_history(*site.scope, partition_id="1")[:1]
     history = text.partition("<h2>Earlier checkpoints</h2>")[2]
     assert f'data-name="Kind">{row["kind"]}<' in history
+    assert "is what a rewind has overwritten" in history
     assert f'data-name="Offset" class="number">{site.offset(4)}<' in history
 
 

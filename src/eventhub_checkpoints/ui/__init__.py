@@ -8,7 +8,7 @@ of a page that changes.
   handlers are in `group_pages`, `event_pages`, `change_pages` and `dead_letter_pages`; `context`:
   what they share.
 - `groups`: which groups are shown. `board`: what a page shows of a group. `observations`: what it
-  remembers of it. `owners`: names, colours and shares of members. `trend`: curves of a lag.
+  remembers of it. `owners`: names, badges and shares of members. `trend`: curves of a lag.
 - `bodies`: what a page shows of events. `rewind`: the form of a reset, and its plan as a drawing.
 - `readings`: reads from stores and hubs that a page waits for.
 """

@@ -11,7 +11,7 @@ from eventhub_checkpoints.operations.monitor import UNREAD, Monitor, Status
 from eventhub_checkpoints.operations.states import WINDOW, State, worst
 from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.ui.observations import Observations, Point
-from eventhub_checkpoints.ui.owners import BAR, Palette, Share, shares
+from eventhub_checkpoints.ui.owners import BAR, Badge, Palette, Share, shares
 from eventhub_checkpoints.ui.trend import Trend, curve, trend
 
 SAMPLES = 60
@@ -24,6 +24,20 @@ LONGEST_LOSS = 40
 """Width of the mark of lost events, whose number says nothing about the lag."""
 CHART = 40
 """Height of the chart of a block in its own units."""
+
+MEANINGS = {
+    State.OK: "The group follows the partition.",
+    State.MOVED: "The partition was moved to another store, or waits for its position from there.",
+    State.WARN: f"It is processed, but the lag has not fallen in {WINDOW} polls.",
+    State.UNOWNED: "No live member owns the partition, so nobody processes it.",
+    State.STALL: "Checkpoints are stored, but always at the same event.",
+    State.STOP: f"Events wait, and no checkpoint was stored for longer than {WINDOW} polls.",
+    State.REWIND: "The checkpoint went back, and has not reached its former position again.",
+    State.LOST: "Events expired before they were processed.",
+    State.GONE: "The checkpoint is ahead of the newest event: the hub was re-created.",
+    State.UNKNOWN: "There were too few polls, or the checkpoint has no sequence number.",
+}
+"""States in words."""
 
 
 class Order(StrEnum):
@@ -43,7 +57,7 @@ class Lane:
 
     Attributes:
         moved: events by which the checkpoint has moved; None if that is unknown.
-        colour: number of its owner's colour; None without an owner.
+        badge: of its owner; None without one.
         lags: of the last samples, oldest first.
         reach: events that the whole width stands for.
     """
@@ -51,7 +65,7 @@ class Lane:
     position: PartitionLag
     state: State
     moved: int | None
-    colour: int | None
+    badge: Badge | None
     lags: Sequence[int | None]
     reach: int
 
@@ -173,6 +187,12 @@ class Board:
         """Return the number of partitions whose state is not as expected."""
         return sum(bool(lane.state.severity) for lane in self.lanes)
 
+    @property
+    def states(self) -> list[State]:
+        """Return the states of its partitions, the worst first."""
+        found = {lane.state for lane in self.lanes}
+        return sorted(found, key=lambda state: (-state.rank, state))
+
     def arranged(
         self, order: Order, *, attention: bool = False, owner_id: str | None = None
     ) -> list[Lane]:
@@ -269,7 +289,7 @@ def board(status: Status, observations: Observations, palette: Palette) -> Board
     newest = window[-1] if window else None
     positions = newest.partitions if newest else ()
     states, moved = status.states, moves(recent)
-    colours = palette.assign({each.owner_id for each in positions if each.owner_id})
+    badges = palette.assign({each.owner_id for each in positions if each.owner_id})
     reach = max(
         ((each.lag or 0) + max(0, moved.get(each.partition_id, 0)) for each in positions),
         default=0,
@@ -290,13 +310,13 @@ def board(status: Status, observations: Observations, palette: Palette) -> Board
                 position,
                 states[position.partition_id],
                 moved.get(position.partition_id),
-                colours.get(position.owner_id),
+                badges.get(position.owner_id),
                 lags[position.partition_id],
                 reach or 1,
             )
             for position in positions
         ],
-        shares(positions, colours, observations.holdings(status.scope)),
+        shares(positions, badges, observations.holdings(status.scope)),
     )
 
 

@@ -1,12 +1,13 @@
 """What the page shows of events: where it starts to read, and bodies of unknown producers."""
 
 from codecs import getincrementaldecoder
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from eventhub_checkpoints._shared.foreign_json import parse_json
 from eventhub_checkpoints._shared.texts import plural, printable
 from eventhub_checkpoints.operations.lag import Missing, PartitionLag, next_retained
+from eventhub_checkpoints.operations.search import has
 
 BEFORE, AFTER = 5, 15
 """Events that are shown before the position, and from it on."""
@@ -28,6 +29,8 @@ MOST_DEPTH = 12
 """Levels of a tree that are shown."""
 PREVIEW = 120
 """Characters of a body that the line of an event shows."""
+SURELY_SEEN = 80
+"""Those of them for which the line has room on a screen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,7 @@ class JsonNode:
         children: their names, and the values; arrays have numbers for names.
         left_out: number of children that are not shown.
         number: of the value in its tree, from 0.
+        is_found: whether it, or something in it, contains what is searched for.
     """
 
     kind: str
@@ -97,6 +101,7 @@ class JsonNode:
     children: Sequence[tuple[str, "JsonNode"]] = ()
     left_out: int = 0
     number: int = 0
+    is_found: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +111,7 @@ class Content:
     Attributes:
         text: for people.
         note: its size, its form, and whether it was cut.
-        preview: its beginning on one line.
+        preview: its beginning, or what is around the match of a search, on one line.
         tree: it as JSON; None if it is something else, or too long.
     """
 
@@ -116,27 +121,41 @@ class Content:
     tree: JsonNode | None = None
 
 
-def content(body: bytes) -> Content:
-    """Return a body as text if it is UTF-8, else in hexadecimal digits."""
+def content(body: bytes, sought: str = "") -> Content:
+    """Return a body as text if it is UTF-8, else in hexadecimal digits.
+
+    Args:
+        body: of an event.
+        sought: text that is searched for; a long body is shown around it.
+    """
+    size = f"{len(body):,} {plural('byte', len(body))}"
     try:
         # Not final: the cut may have split a character.
         text = getincrementaldecoder("utf-8")().decode(body[:MOST_BYTES], len(body) <= MOST_BYTES)
-        shown, form = MOST_BYTES, ""
     except UnicodeDecodeError:
-        text = body[:MOST_BINARY].hex(" ", -4)
-        shown, form = MOST_BINARY, ", not UTF-8, in hexadecimal digits"
-    size = f"{len(body):,} {plural('byte', len(body))}"
-    cut = f"the first {shown:,} of " if len(body) > shown else ""
-    preview = printable(" ".join(text[: 2 * PREVIEW].split()))
+        cut = f"the first {MOST_BINARY:,} of " if len(body) > MOST_BINARY else ""
+        digits = body[:MOST_BINARY].hex(" ", -4)
+        note = f"{cut}{size}, not UTF-8, in hexadecimal digits"
+        return Content(digits, note, preview_of(digits))
+    cut = f"the first {MOST_BYTES:,} of " if len(body) > MOST_BYTES else ""
+    if cut and next(spans(text, sought), None) is None:
+        whole = body.decode("utf-8", "replace")
+        if begin := begin_of(whole, sought, len(text)):
+            text, cut = "…" + whole[begin : begin + MOST_BYTES], "the part with the match, of "
     return Content(
-        printable(text, keep="\n\t"),
-        cut + size + form,
-        preview[:PREVIEW] + ("…" if len(preview) > PREVIEW else ""),
-        None if form else tree_of(body),
+        printable(text, keep="\n\t"), cut + size, preview_of(text, sought), tree_of(body, sought)
     )
 
 
-def tree_of(body: bytes) -> JsonNode | None:
+def preview_of(text: str, sought: str = "") -> str:
+    """Return the beginning of a text, or what is around a match, on one line."""
+    begin = begin_of(text, sought, SURELY_SEEN)
+    preview = printable(" ".join(text[begin : begin + 2 * PREVIEW].split()))
+    cut = "…" if len(preview) > PREVIEW else ""
+    return ("…" if begin else "") + preview[:PREVIEW] + cut
+
+
+def tree_of(body: bytes, sought: str = "") -> JsonNode | None:
     """Return the tree of a body that is an object or an array of JSON; else None."""
     if len(body) > MOST_JSON or body.lstrip()[:1] not in (b"{", b"["):
         return None
@@ -144,13 +163,18 @@ def tree_of(body: bytes) -> JsonNode | None:
         value = parse_json(body)
     except ValueError:
         return None
-    return TreeBuilder().node(value, 0)
+    return TreeBuilder(sought).node(value, 0)
 
 
 class TreeBuilder:
-    """Makes the tree of a value of JSON, up to a number of values."""
+    """Makes the tree of a value of JSON, up to a number of values.
 
-    def __init__(self) -> None:
+    Args:
+        sought: text that is searched for.
+    """
+
+    def __init__(self, sought: str) -> None:
+        self._sought = sought
         self._size = 0
 
     def node(self, value: object, depth: int) -> JsonNode:
@@ -163,27 +187,69 @@ class TreeBuilder:
         elif isinstance(value, list):
             members, kind, noun = [*enumerate(value)], "array", "item"
         else:
-            return leaf(value, number)
+            return self._leaf(value, number)
         children: list[tuple[str, JsonNode]] = []
+        is_found = False
         for name, each in members[: MOST_CHILDREN if depth < MOST_DEPTH else 0]:
             if self._size >= MOST_NODES:
                 break
-            children.append((line(str(name)), self.node(each, depth + 1)))
+            child = self.node(each, depth + 1)
+            children.append((line(str(name), self._sought), child))
+            # The numbers of an array are not in its text.
+            is_found |= child.is_found or (kind == "object" and self._is_found(str(name)))
         size = f"{len(members):,} {plural(noun, len(members))}"
-        return JsonNode(kind, size, children, len(members) - len(children), number)
+        return JsonNode(kind, size, children, len(members) - len(children), number, is_found)
+
+    def _leaf(self, value: object, number: int) -> JsonNode:
+        """Return a string, a number or a word of JSON."""
+        if isinstance(value, str):
+            kind, text = "string", value
+        elif isinstance(value, bool) or value is None:
+            kind, text = "word", {True: "true", False: "false", None: "null"}[value]
+        else:
+            kind, text = "number", str(value)
+        shown = line(text, self._sought)
+        return JsonNode(kind, shown, number=number, is_found=self._is_found(text))
+
+    def _is_found(self, text: str) -> bool:
+        return bool(self._sought) and has(text, self._sought)
 
 
-def leaf(value: object, number: int) -> JsonNode:
-    """Return a string, a number or a word of JSON."""
-    if isinstance(value, str):
-        return JsonNode("string", line(value), number=number)
-    if isinstance(value, bool) or value is None:
-        words = {True: "true", False: "false", None: "null"}
-        return JsonNode("word", words[value], number=number)
-    return JsonNode("number", line(str(value)), number=number)
-
-
-def line(text: str) -> str:
-    """Return the beginning of a string, on one line."""
+def line(text: str, sought: str = "") -> str:
+    """Return the beginning of a string, or what is around a match, on one line."""
+    begin = begin_of(text, sought, MOST_CHARACTERS)
     cut = f"... ({len(text):,} characters)" if len(text) > MOST_CHARACTERS else ""
-    return printable(text[:MOST_CHARACTERS]) + cut
+    return ("…" if begin else "") + printable(text[begin : begin + MOST_CHARACTERS]) + cut
+
+
+def begin_of(text: str, sought: str, size: int) -> int:
+    """Return from where to show `size` characters of a text, so that the first match is in them."""
+    begin, end = next(spans(text, sought), (0, 0))
+    return 0 if end <= size else max(0, begin - size // 4)
+
+
+def pieces(text: str, sought: str) -> list[tuple[str, bool]]:
+    """Divide a text that is shown into parts, and say of each whether it is searched for."""
+    parts: list[tuple[str, bool]] = []
+    at = 0
+    for begin, end in spans(text, printable(sought)):
+        parts += [(text[at:begin], False), (text[begin:end], True)]
+        at = end
+    return [each for each in [*parts, (text[at:], False)] if each[0]]
+
+
+def spans(text: str, sought: str) -> Iterator[tuple[int, int]]:
+    """Yield where a text contains another one, in any case, as `search` compares them."""
+    wanted = sought.casefold()
+    if not wanted or wanted not in text.casefold():
+        return
+    # A letter may become several, as "ß" does; a match has the whole of each.
+    folded = [each.casefold() for each in text]
+    places = [place for place, each in enumerate(folded) for _ in each]
+    whole, at = "".join(folded), 0
+    while (found := whole.find(wanted, at)) >= 0:
+        at = found + len(wanted)
+        end = places[at - 1] + 1
+        yield places[found], end
+        while at < len(places) and places[at] < end:
+            at += 1

@@ -26,8 +26,16 @@ from eventhub_checkpoints.operations.positions import Position
 from eventhub_checkpoints.operations.recorded_change import Command
 from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.ui.access import Tokens, is_own_form
-from eventhub_checkpoints.ui.board import BLOCK, CHART, Board, Boards, Lane, severity_class
-from eventhub_checkpoints.ui.bodies import MOST_PROPERTIES, content, line
+from eventhub_checkpoints.ui.board import (
+    BLOCK,
+    CHART,
+    MEANINGS,
+    Board,
+    Boards,
+    Lane,
+    severity_class,
+)
+from eventhub_checkpoints.ui.bodies import MOST_PROPERTIES, content, line, pieces
 from eventhub_checkpoints.ui.groups import ShownGroups
 from eventhub_checkpoints.ui.owners import BAR, ranges, short
 from eventhub_checkpoints.ui.readings import Readings
@@ -35,6 +43,8 @@ from eventhub_checkpoints.ui.trend import CURVE_HEIGHT, CURVE_WIDTH, HEIGHT, WID
 
 MOST_BYTES = 1_000_000
 """Size of a form; a preview of 1,000 partitions has 20,000."""
+LEAST_TAGGED = 24
+"""Part of a bar that has room for the tag of an owner, in the units of `BAR`."""
 
 Commands = Callable[[PolledGroup, str], Command]
 """Returns the command that plans a change of positions, from the name for its record."""
@@ -99,11 +109,13 @@ class PageContext:
             "clock": clock,
             "content": content,
             "line": line,
+            "pieces": pieces,
             "short": short,
             "ranges": ranges,
             "json": json.dumps,
             "severity": severity_class,
             "query": urlencode,
+            "percent": percent,
         }
         self._templates.globals |= {
             "url_of": url_of,
@@ -113,8 +125,10 @@ class PageContext:
             "trend_size": (WIDTH, HEIGHT),
             "curve_size": (CURVE_WIDTH, CURVE_HEIGHT),
             "bar": BAR,
+            "least_tagged": LEAST_TAGGED,
             "block_size": BLOCK,
             "chart": CHART,
+            "meanings": MEANINGS,
             "may_write": self.may_write,
             "has_dead_letters": self.dead_letters is not None,
             "now": time.time,
@@ -270,6 +284,11 @@ def position(row: Row) -> str:
     """Return the sequence number of a checkpoint for people; a word if another store has it."""
     stored = Position.of(row)
     return str(stored) if stored.is_closed else with_commas(stored.sequence_number)
+
+
+def percent(width: float) -> str:
+    """Return a part of a bar as an attribute of SVG."""
+    return f"{100 * width / BAR:.4g}%"
 
 
 def utc(seconds: float | None) -> str:

@@ -30,8 +30,9 @@ class GroupPages:
         self._context = context
 
     def overview(self, request: Request) -> Response:
-        """Show a tile for each group."""
+        """Show a tile for each group, the worst first."""
         boards = [self._context.boards.of(scope) for scope in self._context.boards.scopes]
+        boards.sort(key=lambda board: -board.state.rank)
         return self._context.page(
             request,
             "overview",

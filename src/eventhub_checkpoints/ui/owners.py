@@ -1,8 +1,9 @@
-"""Owners of partitions as pages show them: a short name, a colour and a share."""
+"""Owners of partitions as pages show them: a short name, a badge and a share."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 
 from eventhub_checkpoints._shared.texts import printable
 from eventhub_checkpoints.operations.groups import in_order
@@ -10,7 +11,11 @@ from eventhub_checkpoints.operations.lag import PartitionLag
 from eventhub_checkpoints.ui.observations import Holding
 
 COLOURS = 10
-"""Colours of the style sheet; more owners share them."""
+"""Colours of the style sheet; the next owners have them with another texture."""
+TEXTURES = ("", "stripes", "checks")
+"""Patterns of the pages; more owners than colours with textures differ by their tags only."""
+LETTERS = 26
+"""Letters of the alphabet."""
 BAR = 1000
 """Width of a bar in its own units; the style sheet scales it."""
 SHORT = 8
@@ -30,23 +35,48 @@ def short(owner_id: str) -> str:
     return f"{shown[:HEAD]}…{shown[-TAIL:]}"
 
 
+@dataclass(frozen=True, slots=True)
+class Badge:
+    """Look of an owner. No other owner of the group has its tag, so colours only help the eye.
+
+    Attributes:
+        number: from 0.
+    """
+
+    number: int
+
+    @property
+    def tag(self) -> str:
+        """Return its letters: A to Z, then AA to AZ, BA and so on."""
+        more, last = divmod(self.number, LETTERS)
+        return (Badge(more - 1).tag if more else "") + chr(ord("A") + last)
+
+    @property
+    def colour(self) -> int:
+        """Return the number of its colour."""
+        return self.number % COLOURS
+
+    @property
+    def texture(self) -> str:
+        """Return the pattern over its colour; `""` if there is none."""
+        return TEXTURES[self.number // COLOURS % len(TEXTURES)]
+
+
 class Palette:
-    """Colours of the owners of a group; an owner keeps its own while it owns a partition."""
+    """Badges of the owners of a group; an owner keeps its own while it owns a partition."""
 
     def __init__(self) -> None:
-        self._of_owner: dict[str, int] = {}
+        self._of_owner: dict[str, Badge] = {}
 
-    def assign(self, owner_ids: Iterable[str]) -> Mapping[str, int]:
-        """Return the colour of each owner, from 0; owners that are gone free theirs."""
+    def assign(self, owner_ids: Iterable[str]) -> Mapping[str, Badge]:
+        """Return the badge of each owner; owners that are gone free theirs."""
         owners = sorted(owner_ids)
         kept = {owner: self._of_owner[owner] for owner in owners if owner in self._of_owner}
-        uses = [0] * COLOURS
-        for colour in kept.values():
-            uses[colour] += 1
+        taken = {badge.number for badge in kept.values()}
+        free = (number for number in count() if number not in taken)
         for owner in owners:
             if owner not in kept:
-                colour = kept[owner] = uses.index(min(uses))
-                uses[colour] += 1
+                kept[owner] = Badge(next(free))
         self._of_owner = kept
         return kept
 
@@ -57,7 +87,7 @@ class Share:
 
     Attributes:
         owner_id: `""` for the partitions without an owner.
-        colour: number of its colour; None without an owner.
+        badge: None without an owner.
         partition_ids: in numeric order.
         lag: events that are not processed in them; None if that of one is unknown.
         since: time since when it holds the first of them, in seconds since the epoch; None if that
@@ -68,7 +98,7 @@ class Share:
     """
 
     owner_id: str
-    colour: int | None
+    badge: Badge | None
     partition_ids: Sequence[str]
     lag: int | None
     since: float | None
@@ -85,7 +115,7 @@ class Share:
 
 def shares(
     positions: Sequence[PartitionLag],
-    colours: Mapping[str, int],
+    badges: Mapping[str, Badge],
     holdings: Mapping[str, Holding],
 ) -> list[Share]:
     """Return the share of each member, the largest first, and last that of nobody, if any."""
@@ -105,7 +135,7 @@ def shares(
         made.append(
             Share(
                 owner,
-                colours[owner] if owner else None,
+                badges[owner] if owner else None,
                 in_order(each.partition_id for each in own),
                 None if None in lags else sum(each for each in lags if each),
                 first.since if first else None,

@@ -21,11 +21,13 @@ class Trend:
         path: value of the attribute `d` of an SVG path; `""` if nothing is known.
         area: the same of the area below it.
         label: the same in words, for who does not see it.
+        highest: what its top stands for; None if nothing is known.
     """
 
     path: str
     area: str
     label: str
+    highest: int | None
 
 
 def trend(lags: Sequence[int | None], places: int) -> Trend:
@@ -57,7 +59,7 @@ def drawn(points: Sequence[Point], begin: float, span: float, width: int, height
     """
     known = [lag for _, lag in points if lag is not None]
     if not known:
-        return Trend("", "", "lag unknown")
+        return Trend("", "", "lag unknown", None)
     scale = (height - 2 * MARGIN) / (max(known) or 1)
     lines, areas = [], []
     for run in runs(points):
@@ -72,7 +74,7 @@ def drawn(points: Sequence[Point], begin: float, span: float, width: int, height
     last = points[-1][1]
     now = "unknown" if last is None else f"{last:,}"
     label = f"lag {now}, between {min(known):,} and {max(known):,}"
-    return Trend("".join(lines), "".join(areas), label)
+    return Trend("".join(lines), "".join(areas), label, max(known))
 
 
 def runs(points: Sequence[Point]) -> Iterable[list[tuple[float, int]]]:
