@@ -77,7 +77,7 @@ def test_pages_say_what_spark_and_the_demo_weigh() -> None:
     assert round(MEASURED.download(of_demo) / 1e7) == int(download) / 10
     light = [extra for extra, names in added.items() if MEASURED.size(names) < 50e6]
     assert len(light) > len(added) / 2
-    assert "Most of them add less than 50 MB." in readme
+    assert "Most extras add less than 50 MB." in readme
 
 
 def test_extras_and_what_they_need_are_added_up_once() -> None:
