@@ -135,6 +135,8 @@ def test_dead_letters_are_listed_and_filtered(office: Office) -> None:
     assert listed("--group", "Audit") == [2]
     assert listed("--partition", "0") == [0, 1]
     assert listed("--since", "2026-11-23T11:00") == [1, 2]
+    assert listed("--since", "9000d") == [0, 1, 2]
+    assert listed("--since", "1s") == []
     assert listed("--error", "PRICE") == [0, 1]
     assert listed("--error", "priceerror", "--partition", "0") == [1]
     assert listed("--group", "absent") == []
@@ -315,7 +317,10 @@ NAMESPACE = "Endpoint=sb://ns.servicebus.windows.net/;SharedAccessKeyName=a;Shar
         (["list", "--from", "mssql://app:S3CR3T@host"], "mssql|expected a file"),
         (["list", "--from", NAMESPACE], "names no hub; add ;EntityPath=HUB"),
         (["list", "--from", "dead", "--hub", ""], "expected a connection string"),
-        (["list", "--since", "yesterday"], "the time is 'yesterday'; expected a time"),
+        (
+            ["list", "--since", "yesterday"],
+            "--since is 'yesterday'; expected a time",
+        ),
         (["show", "zz"], "no dead letter has an id that begins with 'zz'"),
         (["show", ""], "no dead letter has an id that begins with ''"),
         (["redrive", "zz", "--execute"], "no dead letter has an id"),

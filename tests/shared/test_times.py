@@ -2,12 +2,12 @@
 
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from eventhub_checkpoints._shared.times import parse_time
+from eventhub_checkpoints._shared.times import parse_time, time_or_duration
 from eventhub_checkpoints.errors import ConfigurationError
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/reference/times.md"
@@ -57,4 +57,23 @@ def test_anything_else_is_refused_with_what_is_expected(text: object) -> None:
     assert str(failure.value) == (
         f"--at is {text!r}; expected a time in ISO 8601, such as 2026-11-21T10:00 (UTC) or "
         "2026-11-21T10:00:00.250+01:00"
+    )
+
+
+def test_a_time_is_named_by_itself_or_before_now() -> None:
+    assert time_or_duration("2026-11-23T10:00") == datetime(2026, 11, 23, 10, tzinfo=UTC)
+    named = time_or_duration("2h")
+    assert datetime.now(UTC) - named >= timedelta(hours=2)
+    with pytest.raises(ConfigurationError, match="expected a time"):
+        time_or_duration("yesterday")
+
+
+@pytest.mark.parametrize("text", ["yesterday", "15", "9999999999d"])
+def test_a_start_that_is_neither_is_refused_with_every_spelling(text: str) -> None:
+    with pytest.raises(ConfigurationError) as failure:
+        time_or_duration(text, "since")
+    said = str(failure.value)
+    assert said.startswith(f"since is {text!r}; expected a time in ISO 8601, such as 2026-11-21T")
+    assert said.endswith(
+        ", or a duration with its unit, such as 30s, 0.5m or PT30S, from 0s to 1e+09s"
     )

@@ -1,7 +1,9 @@
 """Times as text: the one grammar of options, command line, page and stored dead letters."""
 
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
+from eventhub_checkpoints._shared.durations import expected, parse_duration
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
 
@@ -9,6 +11,8 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MILLISECOND = timedelta(milliseconds=1)
 """Resolution of the times of a hub."""
 TIME = "a time in ISO 8601, such as 2026-11-21T10:00 (UTC) or 2026-11-21T10:00:00.250+01:00"
+BEFORE_NOW = expected(least=0, needs_unit=True)
+"""What `before_now` accepts, for errors."""
 
 
 def parse_time(text: object, name: str = "the time") -> datetime:
@@ -34,3 +38,30 @@ def parse_time(text: object, name: str = "the time") -> datetime:
     except (TypeError, ValueError, OverflowError):
         # Not chained: Python's own message shows the whole string, which may be a secret.
         raise ConfigurationError(f"{name} is {quoted(text)}; expected {TIME}") from None
+
+
+def before_now(text: str) -> datetime:
+    """Return the time that lies a duration before now.
+
+    Raises:
+        ConfigurationError: it is not a duration with a unit.
+
+    Source: Apache Kafka, `kafka-consumer-groups --by-duration`.
+    """
+    return datetime.now(UTC) - timedelta(seconds=parse_duration(text, least=0, needs_unit=True))
+
+
+def time_or_duration(text: str, name: str = "the time") -> datetime:
+    """Return the time that people name, by itself or by a duration before now.
+
+    Args:
+        text: the time or the duration.
+        name: what it is, for the error.
+
+    Raises:
+        ConfigurationError: it is neither.
+    """
+    for parse in (before_now, parse_time):
+        with suppress(ConfigurationError):
+            return parse(text)
+    raise ConfigurationError(f"{name} is {quoted(text)}; expected {TIME}, or {BEFORE_NOW}")

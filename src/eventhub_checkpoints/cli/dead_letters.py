@@ -9,7 +9,7 @@ import typer
 
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints._shared.texts import counted, some
-from eventhub_checkpoints._shared.times import parse_time
+from eventhub_checkpoints._shared.times import time_or_duration
 from eventhub_checkpoints.cli.change import Execute
 from eventhub_checkpoints.cli.ending import telling
 from eventhub_checkpoints.cli.output import Json, ago, print_json, print_table, working
@@ -64,7 +64,10 @@ FILTERS: dict[str, Any] = {
     ],
     "since": Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="Only dead letters that failed then or later; UTC."),
+        typer.Option(
+            metavar="TIME",
+            help="Only dead letters that failed then or later; UTC, or a duration such as 2h.",
+        ),
     ],
     "error": Annotated[
         str | None,
@@ -79,7 +82,9 @@ def read_selection(
     *, group: str | None, partition: str | None, since: str | None, error: str | None
 ) -> Selection:
     """Return the selection that options name."""
-    return Selection(group, partition, None if since is None else parse_time(since), error)
+    return Selection(
+        group, partition, None if since is None else time_or_duration(since, "--since"), error
+    )
 
 
 def on_dead_letters(command: Any) -> Any:

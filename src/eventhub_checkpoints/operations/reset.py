@@ -10,14 +10,13 @@ goals, the limits, and what happens without a committed offset.
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Literal
 
-from eventhub_checkpoints._shared.durations import expected, parse_duration
 from eventhub_checkpoints._shared.offset_words import START_OF_STREAM
 from eventhub_checkpoints._shared.program import as_typed
 from eventhub_checkpoints._shared.secrets import quoted
-from eventhub_checkpoints._shared.times import parse_time
+from eventhub_checkpoints._shared.times import before_now, parse_time
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.operations.groups import Group, in_order
 from eventhub_checkpoints.operations.lag import Missing, next_retained
@@ -481,18 +480,3 @@ def offsets_of(hub: Address, numbers: Mapping[str, int], timeout: float) -> dict
         return ""
 
     return read_each(hub, numbers, read, timeout + 1)
-
-
-BEFORE_NOW = expected(least=0, needs_unit=True)
-"""What `before_now` accepts, for errors."""
-
-
-def before_now(text: str) -> datetime:
-    """Return the time that lies a duration before now.
-
-    Raises:
-        ConfigurationError: it is not a duration with a unit.
-
-    Source: Apache Kafka, `kafka-consumer-groups --by-duration`.
-    """
-    return datetime.now(UTC) - timedelta(seconds=parse_duration(text, least=0, needs_unit=True))

@@ -6,7 +6,7 @@ time, and says what it has read and where it would go on.
 
 import time
 from collections.abc import Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -15,7 +15,7 @@ from itertools import chain
 
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints._shared.settings import is_count, require
-from eventhub_checkpoints._shared.times import TIME, parse_time
+from eventhub_checkpoints._shared.times import before_now, parse_time
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.operations.groups import in_order
 from eventhub_checkpoints.operations.peek import (
@@ -26,7 +26,6 @@ from eventhub_checkpoints.operations.peek import (
     properties_of,
     through_some_group,
 )
-from eventhub_checkpoints.operations.reset import BEFORE_NOW, before_now
 from eventhub_checkpoints.receive.address import OpenStream, PartitionProperties
 from eventhub_checkpoints.receive.amqp.address import HubAddress
 from eventhub_checkpoints.receive.hub import partition_properties, read_each
@@ -239,22 +238,6 @@ def search_hub(
         return read_each(address, in_order(ranges), search_partition, seconds + timeout)
 
     return through_some_group(hub, through, read)
-
-
-def time_or_duration(text: str, name: str = "the time") -> datetime:
-    """Return the time that people name, by itself or by a duration before now.
-
-    Args:
-        text: the time or the duration.
-        name: what it is, for the error.
-
-    Raises:
-        ConfigurationError: it is neither.
-    """
-    for parse in (before_now, parse_time):
-        with suppress(ConfigurationError):
-            return parse(text)
-    raise ConfigurationError(f"{name} is {quoted(text)}; expected {TIME}, or {BEFORE_NOW}")
 
 
 def position_of_kind(kind: str, value: str) -> EventPosition:

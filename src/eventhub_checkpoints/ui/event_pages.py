@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from starlette.requests import Request
 from starlette.responses import Response
 
+from eventhub_checkpoints._shared.times import time_or_duration
 from eventhub_checkpoints.operations.monitor import PolledGroup
 from eventhub_checkpoints.operations.peek import PeekedEvent, newest_events, peek
 from eventhub_checkpoints.operations.search import (
@@ -19,7 +20,6 @@ from eventhub_checkpoints.operations.search import (
     position_of_kind,
     search,
     search_hub,
-    time_or_duration,
 )
 from eventhub_checkpoints.receive.position import EventPosition, is_digits
 from eventhub_checkpoints.ui.bodies import AFTER, BEFORE, Start, start_of
