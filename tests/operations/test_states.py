@@ -140,5 +140,7 @@ def test_the_state_of_a_group_is_its_worst() -> None:
     assert [state.severity for state in (State.OK, State.WARN, State.GONE, State.UNKNOWN)] == [
         *range(4)
     ]
-    worse_and_worse = (State.OK, State.WARN, State.UNOWNED, State.UNKNOWN, State.STOP)
-    assert [state.rank for state in worse_and_worse] == [1, 2, 2, 3, 4]
+    worse_and_worse = [State.MOVED, State.OK, State.WARN, State.UNOWNED, State.UNKNOWN]
+    worse_and_worse += [State.REWIND, State.STALL, State.STOP, State.LOST, State.GONE]
+    assert [worst(worse_and_worse[: place + 1]) for place in range(10)] == worse_and_worse
+    assert [worst(worse_and_worse[place::-1]) for place in range(10)] == worse_and_worse

@@ -21,31 +21,34 @@ FEWEST_SAMPLES = 3
 
 
 class State(StrEnum):
-    """State of a partition.
+    """State of a partition, from the best to the worst.
+
+    A group has the worst state of its partitions. MOVED comes first: a group of which a partition
+    is left has the state of that one. UNKNOWN is worse than a warning, and better than an error.
 
     Attributes:
-        OK: the group follows the partition.
         MOVED: the partition was moved to another store, or waits for its position from there.
+        OK: the group follows the partition.
         WARN: checkpoints advance, but the lag has not fallen in the window.
         UNOWNED: no live member owns the partition.
+        UNKNOWN: too few samples, or the checkpoint holds no sequence number.
+        REWIND: a checkpoint went back and has not reached its former position again.
         STALL: checkpoints are stored, always at the same event, and there is lag.
         STOP: no checkpoint has been stored for longer than the window, and there is lag.
-        REWIND: a checkpoint went back and has not reached its former position again.
         LOST: events expired before they were processed.
         GONE: the checkpoint is ahead of the newest event: the hub was re-created.
-        UNKNOWN: too few samples, or the checkpoint holds no sequence number.
     """
 
-    OK = "OK"
     MOVED = positions.MOVED
+    OK = "OK"
     WARN = "WARN"
     UNOWNED = "UNOWNED"
+    UNKNOWN = "UNKNOWN"
+    REWIND = "REWIND"
     STALL = "STALL"
     STOP = "STOP"
-    REWIND = "REWIND"
     LOST = "LOST"
     GONE = "GONE"
-    UNKNOWN = "UNKNOWN"
 
     @property
     def severity(self) -> int:
@@ -61,11 +64,8 @@ class State(StrEnum):
 
     @property
     def rank(self) -> int:
-        """Return how bad it is, from 0; unlike for `severity`, an error is worse than unknown.
-
-        MOVED comes first: a group of which a partition is left has the state of that partition.
-        """
-        return 0 if self is State.MOVED else {0: 1, 1: 2, 3: 3, 2: 4}[self.severity]
+        """Return how bad it is: its place in the order of the states."""
+        return [*State].index(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,5 +168,5 @@ def states(window: Sequence[GroupLag], fewest: int = FEWEST_SAMPLES) -> dict[str
 
 
 def worst(of_partitions: Iterable[State]) -> State:
-    """Return the state of a group: the worst of its partitions; UNKNOWN comes before a warning."""
+    """Return the state of a group: the worst of its partitions."""
     return max(of_partitions, key=lambda state: state.rank, default=State.UNKNOWN)

@@ -26,16 +26,16 @@ CHART = 40
 """Height of the chart of a block in its own units."""
 
 MEANINGS = {
-    State.OK: "The group follows the partition.",
     State.MOVED: "The partition was moved to another store, or waits for its position from there.",
+    State.OK: "The group follows the partition.",
     State.WARN: f"It is processed, but the lag has not fallen in {WINDOW} polls.",
     State.UNOWNED: "No live member owns the partition, so nobody processes it.",
+    State.UNKNOWN: "There were too few polls, or the checkpoint has no sequence number.",
+    State.REWIND: "The checkpoint went back, and has not reached its former position again.",
     State.STALL: "Checkpoints are stored, but always at the same event.",
     State.STOP: f"Events wait, and no checkpoint was stored for longer than {WINDOW} polls.",
-    State.REWIND: "The checkpoint went back, and has not reached its former position again.",
     State.LOST: "Events expired before they were processed.",
     State.GONE: "The checkpoint is ahead of the newest event: the hub was re-created.",
-    State.UNKNOWN: "There were too few polls, or the checkpoint has no sequence number.",
 }
 """States in words."""
 
@@ -190,8 +190,7 @@ class Board:
     @property
     def states(self) -> list[State]:
         """Return the states of its partitions, the worst first."""
-        found = {lane.state for lane in self.lanes}
-        return sorted(found, key=lambda state: (-state.rank, state))
+        return sorted({lane.state for lane in self.lanes}, key=lambda state: -state.rank)
 
     def arranged(
         self, order: Order, *, attention: bool = False, owner_id: str | None = None
