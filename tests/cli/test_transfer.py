@@ -264,7 +264,7 @@ def test_a_move_waits_for_a_live_consumer_and_ends_on_a_signal(operator: Operato
         _, said = running.process.communicate(timeout=LIMIT)
     assert running.process.returncode == 143
     assert said.splitlines() == [
-        "ehcp: ended early",
+        "python -m eventhub_checkpoints.cli: ended early",
         "  not moved: partition 0",
         "  moved: partition 1, 2",
         "  to continue: run the same command again; to go back after that, run it with the stores "
