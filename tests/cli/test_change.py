@@ -207,9 +207,11 @@ def test_several_undos_go_back_one_after_another(site: Site) -> None:
     assert site.rows() == seen[1]
     ehcp_json("undo", "--execute")
     assert site.rows() == seen[0]
-    with pytest.raises(CheckpointStoreError, match="nothing is left to undo: every recorded") as no:
+    with pytest.raises(
+        CheckpointStoreError, match="nothing is left to undo: every recorded"
+    ) as error:
         raise ehcp("undo").exception
-    assert "ehcp undo --list shows the records, and ehcp history the checkpoints" in str(no.value)
+    assert "ehcp undo --list shows the records, and ehcp history, on stores" in str(error.value)
     with pytest.raises(CheckpointStoreError, match="nothing to undo: there is no recorded change"):
         raise ehcp("undo", "--group", "other").exception
     listed = ehcp_json("undo", "--list")
@@ -431,7 +433,9 @@ def test_a_record_of_another_group_or_store_is_refused(site: Site, monkeypatch) 
     with pytest.raises(CheckpointStoreError, match=r"is of store .* ehcp import stores"):
         raise elsewhere.exception
     Path(record).write_text('{"format": "eventhub-checkpoints/positions", "version": 1}')
-    with pytest.raises(CheckpointStoreError, match="has no list of groups"):
+    with pytest.raises(
+        CheckpointStoreError, match="has no list of groups; expected one of the records"
+    ):
         raise ehcp("undo", record, "--execute").exception
     assert site.rows() == before
 

@@ -41,9 +41,12 @@ def test_the_newest_entries_of_all_partitions_fit_80_columns(site: Site) -> None
     [
         (
             ["history", "--group", "absent"],
-            "the store has no history of {absent}; ehcp groups lists",
+            "the store has no earlier checkpoints of {absent}; ehcp groups lists",
         ),
-        (["history", "--partitions", "9"], "the store has no history of partition 9 of {group}; "),
+        (
+            ["history", "--partitions", "9"],
+            "the store has no earlier checkpoints of {group}, partition 9\n",
+        ),
         (
             ["delete", "--group", "absent"],
             "the store has no rows of {absent}; it has those of {group}",

@@ -13,7 +13,7 @@ from typer.main import get_command
 from eventhub_checkpoints import __version__
 from eventhub_checkpoints.cli import main
 from eventhub_checkpoints.cli.app import app
-from eventhub_checkpoints.cli.usage import READS
+from eventhub_checkpoints.cli.usage import STATUSES
 from waiting import LIMIT
 
 RUN = "from eventhub_checkpoints.cli import main; main()"
@@ -114,7 +114,7 @@ def test_the_help_of_every_command_on_groups_names_its_exit_statuses() -> None:
     without = {name for name, each in commands.items() if not each.epilog}
     assert without == {"demo", "conform"}
     of_dead_letters = commands["dead-letters"].commands.values()
-    assert {each.epilog for each in of_dead_letters} == {READS}
+    assert {each.epilog for each in of_dead_letters} == {STATUSES}
     refuses = {name for name, each in commands.items() if "4 refused" in (each.epilog or "")}
     assert refuses == {"reset", "undo", "delete", "import", "copy", "move"}
 

@@ -214,8 +214,10 @@ def test_a_search_of_a_hub_that_may_read_nothing_is_refused(
 def test_a_position_that_is_neither_time_nor_duration_is_refused_as_both_are(
     kind: str, value: str
 ) -> None:
-    with pytest.raises(ConfigurationError) as one:
+    with pytest.raises(ConfigurationError) as of_kind:
         position_of_kind(kind, value)
-    with pytest.raises(ConfigurationError) as both:
+    with pytest.raises(ConfigurationError) as of_either:
         time_or_duration(value)
-    assert str(one.value).partition("; expected ")[2] in str(both.value)
+    expected = str(of_kind.value).partition("; expected ")[2]
+    assert expected
+    assert expected in str(of_either.value)

@@ -17,7 +17,7 @@ from pyspark.sql.types import (
 )
 
 from eventhub_checkpoints.receive.amqp.events import body_bytes, columns_of
-from eventhub_checkpoints.receive.batches import SCHEMA, in_batches, record_batch
+from eventhub_checkpoints.receive.batches import SCHEMA, binary_array, in_batches, record_batch
 from eventhub_checkpoints.receive.columns import as_text
 
 ENQUEUED = 1795255200123
@@ -157,3 +157,10 @@ def test_other_parts_are_joined_and_cut():
         bodies[4:8],
         bodies[8:],
     ]
+
+
+@pytest.mark.parametrize("values", [[], [b""], [b"", b"ab", b""], [b"\xff" * 70_000, b"c"] * 3])
+def test_byte_strings_are_the_array_that_arrow_makes_of_them(values):
+    array = binary_array(values)
+    array.validate(full=True)
+    assert array.equals(pa.array(values, pa.binary()))

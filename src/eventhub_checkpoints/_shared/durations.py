@@ -54,13 +54,13 @@ def parse_duration(
         # What is neither text nor a number may hold anything.
         is_shown = isinstance(value, str | int | float)
         shown = quoted(value) if is_shown else f"of type {type(value).__name__}"
-        accepted = expected(least=least, most=most, needs_unit=needs_unit)
+        accepted = accepted_durations(least=least, most=most, needs_unit=needs_unit)
         raise ConfigurationError(f"{name} is {shown}; expected {accepted}")
     # A thousand times a thousandth is not 1 in binary fractions.
     return round(seconds, 9)
 
 
-def expected(
+def accepted_durations(
     *, least: float = SHORTEST_TIME, most: float = LONGEST_TIME, needs_unit: bool = False
 ) -> str:
     """Return the spellings of a duration that are accepted, for errors; see `parse_duration`."""

@@ -15,7 +15,8 @@ def program() -> str:
     if typed in NAMES:
         return typed
     # Read at each call: while `python -m` imports the package, `__main__` is not it yet.
-    is_run = getattr(sys.modules.get("__main__"), "__package__", None) == PACKAGE
+    specification = getattr(sys.modules.get("__main__"), "__spec__", None)
+    is_run = getattr(specification, "parent", None) == PACKAGE
     return f"python -m {PACKAGE}" if is_run else NAMES[0]
 
 

@@ -3,7 +3,7 @@
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
-from eventhub_checkpoints._shared.durations import expected, parse_duration
+from eventhub_checkpoints._shared.durations import accepted_durations, parse_duration
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints.errors import ConfigurationError
 
@@ -11,7 +11,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MILLISECOND = timedelta(milliseconds=1)
 """Resolution of the times of a hub."""
 TIME = "a time in ISO 8601, such as 2026-11-21T10:00 (UTC) or 2026-11-21T10:00:00.250+01:00"
-BEFORE_NOW = expected(least=0, needs_unit=True)
+DURATION = accepted_durations(least=0, needs_unit=True)
 """What `before_now` accepts, for errors."""
 
 
@@ -64,4 +64,4 @@ def time_or_duration(text: str, name: str = "the time") -> datetime:
     for parse in (before_now, parse_time):
         with suppress(ConfigurationError):
             return parse(text)
-    raise ConfigurationError(f"{name} is {quoted(text)}; expected {TIME}, or {BEFORE_NOW}")
+    raise ConfigurationError(f"{name} is {quoted(text)}; expected {TIME}, or {DURATION}")

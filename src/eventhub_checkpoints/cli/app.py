@@ -16,10 +16,12 @@ from eventhub_checkpoints.cli.reset import reset
 from eventhub_checkpoints.cli.serve.command import serve
 from eventhub_checkpoints.cli.ui import ui
 from eventhub_checkpoints.cli.undo import undo
-from eventhub_checkpoints.cli.usage import READS, Commands
-
-CHANGES = "Exit status: 0 done or shown, 1 failed, 2 wrong usage, 4 refused: the group is active."
-VERDICT = "Exit status: 0 sound, 1 warning, 2 error or wrong usage, 3 unknown."
+from eventhub_checkpoints.cli.usage import (
+    STATUSES,
+    STATUSES_OF_CHANGES,
+    STATUSES_OF_VERDICTS,
+    Commands,
+)
 
 app = typer.Typer(
     cls=Commands,
@@ -32,26 +34,26 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("groups", epilog=READS)(status.list_groups)
-app.command(epilog=READS)(status.describe)
-app.command("lag", epilog=READS)(status.print_lag)
-app.command(epilog=VERDICT)(status.check)
-app.command(epilog=CHANGES)(reset)
-app.command(epilog=CHANGES)(undo)
-app.command(epilog=READS)(history)
-app.command(epilog=CHANGES)(delete)
-app.command(epilog=READS)(exchange.export)
-app.command("import", epilog=CHANGES)(exchange.import_positions)
-app.command(epilog=CHANGES)(exchange.copy)
-app.command(epilog=VERDICT)(doctor.doctor)
-app.add_typer(dead_letters.app, name="dead-letters", epilog=READS)
-app.command(epilog=READS)(peek.peek)
-app.command("at", epilog=READS)(peek.print_positions)
-app.command(epilog=READS)(transfer.mirror)
-app.command(epilog=CHANGES)(transfer.move)
-app.command(epilog=READS)(transfer.migrate)
-app.command(epilog=READS)(serve)
-app.command(epilog=READS)(ui)
+app.command("groups", epilog=STATUSES)(status.list_groups)
+app.command(epilog=STATUSES)(status.describe)
+app.command("lag", epilog=STATUSES)(status.print_lag)
+app.command(epilog=STATUSES_OF_VERDICTS)(status.check)
+app.command(epilog=STATUSES_OF_CHANGES)(reset)
+app.command(epilog=STATUSES_OF_CHANGES)(undo)
+app.command(epilog=STATUSES)(history)
+app.command(epilog=STATUSES_OF_CHANGES)(delete)
+app.command(epilog=STATUSES)(exchange.export)
+app.command("import", epilog=STATUSES_OF_CHANGES)(exchange.import_positions)
+app.command(epilog=STATUSES_OF_CHANGES)(exchange.copy)
+app.command(epilog=STATUSES_OF_VERDICTS)(doctor.doctor)
+app.add_typer(dead_letters.app, name="dead-letters", epilog=STATUSES)
+app.command(epilog=STATUSES)(peek.peek)
+app.command("at", epilog=STATUSES)(peek.print_positions)
+app.command(epilog=STATUSES)(transfer.mirror)
+app.command(epilog=STATUSES_OF_CHANGES)(transfer.move)
+app.command(epilog=STATUSES)(transfer.migrate)
+app.command(epilog=STATUSES)(serve)
+app.command(epilog=STATUSES)(ui)
 app.command()(demo)
 
 

@@ -22,7 +22,7 @@ from eventhub_checkpoints.cli.target import (
     read_target,
     with_options,
 )
-from eventhub_checkpoints.cli.usage import READS, Commands
+from eventhub_checkpoints.cli.usage import STATUSES, Commands
 from eventhub_checkpoints.dead_letters import StoredDeadLetter
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.operations.dead_letters import (
@@ -66,7 +66,7 @@ FILTERS: dict[str, Any] = {
         str | None,
         typer.Option(
             metavar="TIME",
-            help="Only dead letters that failed then or later; UTC, or a duration such as 2h.",
+            help="Only dead letters that failed since a time (UTC), or a duration before now.",
         ),
     ],
     "error": Annotated[
@@ -136,7 +136,7 @@ def hub_of(text: str, target: Target) -> HubAddress:
     return replace(target, hub=f"{target.scope.fully_qualified_namespace}/{text}").address
 
 
-@app.command("list", epilog=READS)
+@app.command("list", epilog=STATUSES)
 @on_dead_letters
 def list_dead_letters(
     target: Target,
@@ -164,7 +164,7 @@ def list_dead_letters(
             typer.echo(f"{others} more were redriven; --all shows them")
 
 
-@app.command(epilog=READS)
+@app.command(epilog=STATUSES)
 @on_hub
 def show(
     target: Target,
@@ -210,7 +210,7 @@ def show(
     print_events([event], f"partition {dead_letter.partition_id} of {dead_letter.scope}")
 
 
-@app.command(epilog=READS)
+@app.command(epilog=STATUSES)
 @on_dead_letters
 def redrive(
     target: Target,
@@ -265,7 +265,7 @@ def done_so_far(
         yield "to continue: run the same command again"
 
 
-@app.command(epilog=READS)
+@app.command(epilog=STATUSES)
 @on_dead_letters
 def discard(
     target: Target,

@@ -38,12 +38,11 @@ def history(
                 "positions before changes by ehcp, and SQL stores keep a history"
             )
     if not entries:
-        of = f"partition {some(ids)} of " if ids else ""
-        groups = as_typed("groups")
-        typer.echo(
-            f"note: the store has no history of {of}{target.scope}; {groups} lists its groups",
-            err=True,
-        )
+        more = f"; {as_typed('groups')} lists the groups of the store"
+        if ids:
+            more = f", {'partition' if len(ids) == 1 else 'partitions'} {some(ids)}"
+        none = f"note: the store has no earlier checkpoints of {target.scope}"
+        typer.echo(f"{none}{more}", err=True)
     if as_json:
         print_json(entries)
         return

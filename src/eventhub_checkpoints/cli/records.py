@@ -63,9 +63,9 @@ def read_record(path: Path) -> Record:
     Raises:
         ConfigurationError: the file cannot be read, or is not a record.
     """
-    expected = f"a record of a change, as {as_typed('undo --list')} shows them"
+    expected = f"one of the records that {as_typed('undo --list')} shows"
     value = read_json_object(read_file(path), shown_path(path), expected)
-    groups = groups_of(value, shown_path(path))
+    groups = groups_of(value, shown_path(path), expected=expected)
     texts = {key: value.get(key) for key in ("time", "command", "store", "state", "owner")}
     rows = value.get("written")
     untouched = value.get("untouched", [])  # records of earlier versions have none

@@ -8,8 +8,12 @@ from typer.core import TyperGroup
 
 from eventhub_checkpoints._shared.secrets import masked
 
-READS = "Exit status: 0 done, 1 failed, 2 wrong usage."
+STATUSES = "Exit status: 0 done, 1 failed, 2 wrong usage."
 """End of the help of commands that refuse no active group."""
+STATUSES_OF_CHANGES = (
+    "Exit status: 0 done or shown, 1 failed, 2 wrong usage, 4 refused: the group is active."
+)
+STATUSES_OF_VERDICTS = "Exit status: 0 sound, 1 warning, 2 error or wrong usage, 3 unknown."
 
 
 class Commands(TyperGroup):

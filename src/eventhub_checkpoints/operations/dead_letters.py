@@ -313,7 +313,7 @@ def dead_letter_by_id(stored: Sequence[StoredDeadLetter], id_: str) -> StoredDea
     matches = [each for each in stored if id_ and each.dead_letter.id.startswith(id_.lower())]
     if len(matches) != 1:
         count = f"{len(matches)} dead letters have" if matches else "no dead letter has"
-        lists = f"{as_typed('dead-letters list --all')} shows them"
+        lists = f"{as_typed('dead-letters list --all')} shows the ids"
         remedy = "pass more of its digits" if matches else lists
         raise ConfigurationError(f"{count} an id that begins with {quoted(id_)}; {remedy}")
     return matches[0]

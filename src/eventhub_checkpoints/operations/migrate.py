@@ -54,7 +54,9 @@ def read(format: str, container_url: str, scope: Scope, *, prefix: str = "") -> 
     elif format in FORMATS:
         saved = read_lease_blobs(container_url, LeaseFormat(format), scope, prefix=prefix)
     else:
-        raise ConfigurationError(f"the format is {quoted(format)}, not one of {', '.join(FORMATS)}")
+        raise ConfigurationError(
+            f"the format is {quoted(format)}; expected one of {', '.join(FORMATS)}"
+        )
     if not saved:
         raise ConfigurationError(
             f"no position of {scope} was found in the format {format}: either the old program has "

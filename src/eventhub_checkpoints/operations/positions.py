@@ -227,7 +227,7 @@ def read_json_object(text: str, name: str, expected: str = "") -> dict[str, obje
 
 
 def groups_of(
-    value: Mapping[str, object], name: str, key: str = "checkpoints"
+    value: Mapping[str, object], name: str, key: str = "checkpoints", expected: str = ""
 ) -> list[GroupPositions]:
     """Return the groups of a JSON file of positions.
 
@@ -235,18 +235,20 @@ def groups_of(
         value: the outermost object.
         name: name of the file, for errors.
         key: key of a group that holds its positions.
+        expected: what the file should be, for errors; `""`: one that can be imported.
 
     Raises:
         ConfigurationError: a group or a position is malformed.
     """
+    expected = expected or expected_file()
     groups = value.get("groups")
     if not isinstance(groups, list) or not all(isinstance(each, dict) for each in groups):
-        raise ConfigurationError(f"{name} has no list of groups; expected {expected_file()}")
+        raise ConfigurationError(f"{name} has no list of groups; expected {expected}")
     positions = []
     for group in groups:
         rows = group.get(key)
         if not isinstance(rows, list):
-            raise ConfigurationError(f"a group of {name} has no {key}; expected {expected_file()}")
+            raise ConfigurationError(f"a group of {name} has no {key}; expected {expected}")
         try:
             scope = Scope.from_dict(group)
             positions.append(GroupPositions(scope, unique([position_row(row) for row in rows])))

@@ -157,10 +157,10 @@ def record_to_undo(
 
 
 def nothing_to_undo(journal: Journal, scope: Scope, store: str) -> CheckpointStoreError:
-    """Return the error for a group none of whose recorded changes can be undone."""
+    """Return the error that a group has no change left to undo."""
     look = (
-        f"{as_typed('undo --list')} shows the records, and {as_typed('history')} the checkpoints "
-        "that the store keeps"
+        f"{as_typed('undo --list')} shows the records, and {as_typed('history')}, on stores that "
+        "keep a history, earlier checkpoints"
     )
     if any(record.store == store for record in journal.records(scope)):
         return CheckpointStoreError(

@@ -6,7 +6,7 @@ from functools import partial
 
 from azure.eventhub import CheckpointStore
 
-from eventhub_checkpoints._shared.program import as_typed
+from eventhub_checkpoints._shared.program import program
 from eventhub_checkpoints.operations.doctor import findings
 from eventhub_checkpoints.operations.doctor.examination import examine_group
 from eventhub_checkpoints.operations.doctor.finding import TARGET, Finding, GroupSnapshot, Limits
@@ -95,5 +95,5 @@ def diagnose(
 def command_in(remedy: str, target: str) -> str:
     """Return the command of a remedy whose target is not filled in; `""` if it has none."""
     before, mark, _ = remedy.partition(TARGET)
-    begin = before.rfind(as_typed(""))
+    begin = before.rfind(f"{program()} ")
     return f"{before[begin:]}{target}" if mark and begin >= 0 else ""

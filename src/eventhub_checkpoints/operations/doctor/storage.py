@@ -115,30 +115,31 @@ def clocks(snapshot: GroupSnapshot, limits: Limits) -> Iterator[Finding]:
     )
 
 
-SETTINGS = {
-    "versioning": (
-        "the account keeps a version of a blob for every renewal and checkpoint, and lists become "
-        "slow",
-        "az storage account blob-service-properties update --enable-versioning false",
-    ),
-    "soft_delete": (
-        "the account keeps deleted blobs (soft delete)",
-        "az storage account blob-service-properties update --enable-delete-retention false",
-    ),
-    "hierarchical_namespace": (
-        "the account has a hierarchical namespace, whose lists also contain folders",
-        "move the group to an account without one: {migrate}",
-    ),
-}
-"""Evidence and remedy for each setting of a Blob account."""
+def unsuitable_settings() -> dict[str, tuple[str, str]]:
+    """Return evidence and remedy for each setting of a Blob account, by its name."""
+    update = "az storage account blob-service-properties update"
+    return {
+        "versioning": (
+            "the account keeps a version of a blob for every renewal and checkpoint, and lists "
+            "become slow",
+            f"{update} --enable-versioning false",
+        ),
+        "soft_delete": (
+            "the account keeps deleted blobs (soft delete)",
+            f"{update} --enable-delete-retention false",
+        ),
+        "hierarchical_namespace": (
+            "the account has a hierarchical namespace, whose lists also contain folders",
+            f"move the group to an account without one: {as_typed('migrate --help')}",
+        ),
+    }
 
 
 def settings(snapshot: GroupSnapshot, _limits: Limits) -> Iterator[Finding]:
     """Find settings of the storage that checkpoints should not have."""
     stored = snapshot.examination.settings if snapshot.examination else {}
-    for name, (evidence, remedy) in SETTINGS.items():
+    for name, (evidence, remedy) in unsuitable_settings().items():
         if stored.get(name):
-            remedy = remedy.format(migrate=as_typed("migrate --help"))
             yield Finding(name, Severity.WARNING, evidence, remedy)
 
 

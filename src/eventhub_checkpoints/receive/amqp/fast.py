@@ -327,16 +327,17 @@ class LinkFrames:
             raise UnreadableFrameError(text) from self._broken
 
     def _read_on(self) -> bool:
-        """Read once without the client; return whether it need not take part.
+        """Read once without the client; return False if the client has to take part.
 
         A call of the client costs as much as five events of 2 KiB, and a read brings a hundred.
         """
         if self._others:
             return False
         try:
-            self._take_in(self._read_ready())
+            data = self._read_ready()
         except OSError:
             return False  # the client meets it again, and knows what follows
+        self._take_in(data)
         return True
 
     def _read(self, *_: Any, **__: Any) -> tuple[memoryview, int, memoryview]:
