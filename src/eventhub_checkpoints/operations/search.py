@@ -15,6 +15,7 @@ from itertools import chain
 
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints._shared.settings import is_count, require
+from eventhub_checkpoints._shared.texts import has
 from eventhub_checkpoints._shared.times import before_now, parse_time
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.operations.groups import in_order
@@ -100,11 +101,6 @@ class EventFilter:
     def _has_property(self, event: PeekedEvent) -> bool:
         values = [*event.properties.items(), *event.system_properties.items()]
         return any(self.names(name) and has(value, self.value) for name, value in values)
-
-
-def has(text: str, part: str) -> bool:
-    """Return whether a text contains another one, in any case."""
-    return not part or part.casefold() in text.casefold()
 
 
 @dataclass(frozen=True, slots=True)

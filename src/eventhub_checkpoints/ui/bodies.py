@@ -5,9 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from eventhub_checkpoints._shared.foreign_json import parse_json
-from eventhub_checkpoints._shared.texts import plural, printable
+from eventhub_checkpoints._shared.texts import has, plural, printable
 from eventhub_checkpoints.operations.lag import Missing, PartitionLag, next_retained
-from eventhub_checkpoints.operations.search import has
 
 BEFORE, AFTER = 5, 15
 """Events that are shown before the position, and from it on."""
@@ -239,7 +238,7 @@ def pieces(text: str, sought: str) -> list[tuple[str, bool]]:
 
 
 def spans(text: str, sought: str) -> Iterator[tuple[int, int]]:
-    """Yield where a text contains another one, in any case, as `search` compares them."""
+    """Yield where a text contains another one, in any case, as `has` compares them."""
     wanted = sought.casefold()
     if not wanted or wanted not in text.casefold():
         return
