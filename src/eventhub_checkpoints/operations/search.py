@@ -94,13 +94,13 @@ class EventFilter:
             and (not (self.name or self.value) or self._has_property(event))
         )
 
-    def names(self, name: str) -> bool:
-        """Return whether a property of this name is looked at."""
+    def looks_at(self, name: str) -> bool:
+        """Return whether the value of a property is compared."""
         return not self.name or name.casefold() == self.name.casefold()
 
     def _has_property(self, event: PeekedEvent) -> bool:
         values = [*event.properties.items(), *event.system_properties.items()]
-        return any(self.names(name) and has(value, self.value) for name, value in values)
+        return any(self.looks_at(name) and has(value, self.value) for name, value in values)
 
 
 @dataclass(frozen=True, slots=True)
