@@ -1,6 +1,7 @@
 """What the page shows of events."""
 
 import json
+import sys
 from dataclasses import replace
 
 import pytest
@@ -193,6 +194,16 @@ def test_what_is_searched_for_is_found_in_any_case(
     text: str, sought: str, parts: list[str]
 ) -> None:
     assert [f"[{part}]" if found else part for part, found in pieces(text, sought)] == parts
+
+
+def test_letters_that_become_several_do_not_move_the_match() -> None:
+    """The quick way, for texts that stay as long as they are, counts on this."""
+    letters = [*map(chr, range(sys.maxunicode + 1))]
+    folded = [each.casefold() for each in letters]
+    assert all(folded)
+    assert "".join(letters).casefold() == "".join(folded)
+    for filler in ("x", "ß"):
+        assert pieces(filler * 50 + "ACME", "acme") == [(filler * 50, False), ("ACME", True)]
 
 
 def test_a_long_body_is_shown_around_the_match() -> None:

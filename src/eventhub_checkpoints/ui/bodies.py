@@ -137,7 +137,7 @@ def content(body: bytes, sought: str = "") -> Content:
         note = f"{cut}{size}, not UTF-8, in hexadecimal digits"
         return Content(digits, note, preview_of(digits))
     cut = f"the first {MOST_BYTES:,} of " if len(body) > MOST_BYTES else ""
-    if cut and next(spans(text, sought), None) is None:
+    if cut and sought and next(spans(text, sought), None) is None:
         whole = body.decode("utf-8", "replace")
         if begin := begin_of(whole, sought, len(text)):
             text, cut = "…" + whole[begin : begin + MOST_BYTES], "the part with the match, of "
@@ -239,16 +239,17 @@ def pieces(text: str, sought: str) -> list[tuple[str, bool]]:
 
 def spans(text: str, sought: str) -> Iterator[tuple[int, int]]:
     """Yield where a text contains another one, in any case, as `has` compares them."""
-    wanted = sought.casefold()
-    if not wanted or wanted not in text.casefold():
+    sought, folded = sought.casefold(), text.casefold()
+    if not sought or sought not in folded:
         return
-    # A letter may become several, as "ß" does; a match has the whole of each.
-    folded = [each.casefold() for each in text]
-    places = [place for place, each in enumerate(folded) for _ in each]
-    whole, at = "".join(folded), 0
-    while (found := whole.find(wanted, at)) >= 0:
-        at = found + len(wanted)
-        end = places[at - 1] + 1
-        yield places[found], end
-        while at < len(places) and places[at] < end:
+    # A letter may become several, as "ß" does, but never none; a match has the whole of each.
+    sources: Sequence[int] = range(len(text))
+    if len(folded) > len(text):
+        sources = [source for source, each in enumerate(text) for _ in each.casefold()]
+    at = 0
+    while (begin := folded.find(sought, at)) >= 0:
+        at = begin + len(sought)
+        end = sources[at - 1] + 1
+        yield sources[begin], end
+        while at < len(sources) and sources[at] < end:
             at += 1
