@@ -66,6 +66,12 @@ def test_a_body_is_shown_as_text_or_in_hexadecimal_digits() -> None:
     assert binary.note == "5 bytes, not UTF-8, in hexadecimal digits"
 
 
+def test_nothing_is_marked_in_hexadecimal_digits() -> None:
+    assert content(b"\xff\x007", "7").sought == ""
+    assert content(b"17", "7").sought == "7"
+    assert content(b"17").sought == ""
+
+
 def test_a_long_body_is_cut_with_a_note() -> None:
     body = content(("x" + "ü" * 5_000).encode())
     # The last byte is the first half of a character.
@@ -208,7 +214,7 @@ def test_letters_that_become_several_do_not_move_the_match() -> None:
 
 def test_a_long_body_is_shown_around_the_match() -> None:
     body = b"x" * 50_000 + b"ACME" + b"y" * 50_000
-    assert content(body, "absent") == content(body)
+    assert content(body, "absent") == replace(content(body), sought="absent")
     shown = content(body, "acme")
     assert shown.note == "the part with the match, of 100,004 bytes"
     assert "xACMEy" in shown.text

@@ -242,6 +242,21 @@ def test_what_was_searched_for_is_marked(
     assert "<mark>" not in fresh_visitor.text(f"{path}?live=off")
 
 
+def test_hexadecimal_digits_are_found_as_text_and_not_marked(
+    fresh_visitor: Visitor, fresh_site: Site
+) -> None:
+    fresh_site.hub.publish("orders", "3", [b"\xff7", b"\xffx"])
+    fresh_visitor.wait_known(path_of(fresh_site.scope), ">2<")
+    for rest in (("partitions", "3", "events"), ("events",)):
+        path = path_of(fresh_site.scope, *rest)
+        text = fresh_visitor.text(f"{path}?live=off&search=on&text=7&since=1h")
+        assert ">ff37<" in text
+        assert ">ff78<" not in text
+        assert "<mark>" not in text
+        text = fresh_visitor.text(f"{path}?live=off&search=on&text=absent&since=1h")
+        assert "a body that is not UTF-8 is searched where it is readable" in text
+
+
 @pytest.fixture
 def marked_event(fresh_site: Site) -> str:
     """Partition of an event whose key, properties and body can be searched for."""

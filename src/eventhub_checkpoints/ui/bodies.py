@@ -112,12 +112,14 @@ class Content:
         note: its size, its form, and whether it was cut.
         preview: its beginning, or what is around the match of a search, on one line.
         tree: it as JSON; None if it is something else, or too long.
+        sought: what to mark in it; `""` in hexadecimal digits.
     """
 
     text: str
     note: str
     preview: str
     tree: JsonNode | None = None
+    sought: str = ""
 
 
 def content(body: bytes, sought: str = "") -> Content:
@@ -141,9 +143,8 @@ def content(body: bytes, sought: str = "") -> Content:
         whole = body.decode("utf-8", "replace")
         if begin := begin_of(whole, sought, len(text)):
             text, cut = "…" + whole[begin : begin + MOST_BYTES], "the part with the match, of "
-    return Content(
-        printable(text, keep="\n\t"), cut + size, preview_of(text, sought), tree_of(body, sought)
-    )
+    preview, tree = preview_of(text, sought), tree_of(body, sought)
+    return Content(printable(text, keep="\n\t"), cut + size, preview, tree, sought)
 
 
 def preview_of(text: str, sought: str = "") -> str:
