@@ -218,14 +218,21 @@ class TreeBuilder:
 def line(text: str, sought: str = "") -> str:
     """Return the beginning of a string, or what is around a match, on one line."""
     begin = begin_of(text, sought, MOST_CHARACTERS)
-    cut = f"... ({len(text):,} characters)" if len(text) > MOST_CHARACTERS else ""
-    return ("…" if begin else "") + printable(text[begin : begin + MOST_CHARACTERS]) + cut
+    end = begin + MOST_CHARACTERS
+    cut = f"… ({len(text):,} characters)" if end < len(text) else ""
+    return ("…" if begin else "") + printable(text[begin:end]) + cut
 
 
 def begin_of(text: str, sought: str, size: int) -> int:
-    """Return from where to show `size` characters of a text, so that the first match is in them."""
+    """Return from where to show `size` characters of a text, so that the first match is in them.
+
+    A match that is longer than they are begins there.
+    """
     begin, end = next(spans(text, sought), (0, 0))
-    return 0 if end <= size else max(0, begin - size // 4)
+    if end <= size:
+        return 0
+    before = max(0, min(size // 4, size - (end - begin)))
+    return max(0, min(begin - before, len(text) - size))
 
 
 def pieces(text: str, sought: str) -> list[tuple[str, bool]]:
