@@ -29,7 +29,6 @@ from eventhub_checkpoints.ui.access import Tokens, is_own_form
 from eventhub_checkpoints.ui.board import (
     BLOCK,
     CHART,
-    MEANINGS,
     Board,
     Boards,
     Lane,
@@ -128,7 +127,6 @@ class PageContext:
             "least_tagged": LEAST_TAGGED,
             "block_size": BLOCK,
             "chart": CHART,
-            "meanings": MEANINGS,
             "may_write": self.may_write,
             "has_dead_letters": self.dead_letters is not None,
             "now": time.time,
