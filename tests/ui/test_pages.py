@@ -116,6 +116,29 @@ def test_lanes_can_be_ordered_and_filtered(fresh_visitor: Visitor, fresh_site: S
     assert fresh_visitor.text(f"{path}?sort=nonsense&show=nonsense").count("/partitions/") == 4
 
 
+def test_the_owner_whose_lanes_are_shown_has_its_badge(
+    fresh_visitor: Visitor, fresh_site: Site
+) -> None:
+    fresh_site.own("2")
+    path = path_of(fresh_site.scope)
+    fresh_visitor.wait_known(path, '"state ok"')
+
+    def chosen(query: str) -> str:
+        text = fresh_visitor.text(f"{path}?{query}")
+        return text.partition('<p class="choice">Of ')[2].partition("<a ")[0]
+
+    badge = '<span class="badge c0" aria-hidden="true">A</span>'
+    name = '<span class="id" title="consumer-7">consumer-7</span>'
+    assert chosen("owner=consumer-7") == badge + name
+    # Also where none of its lanes is left to show.
+    query = "owner=consumer-7&show=attention"
+    assert "/partitions/" not in fresh_visitor.text(f"{path}?{query}")
+    assert chosen(query) == badge + name
+    assert chosen("owner=gone") == name.replace("consumer-7", "gone")
+    nobody = '<span class="badge nobody" aria-hidden="true">-</span>'
+    assert chosen("owner=") == nobody + '<span class="quiet">nobody</span>'
+
+
 def test_the_script_gets_only_the_part_that_changes(visitor: Visitor, site: Site) -> None:
     for path in ("/", path_of(site.scope), path_of(site.scope, "partitions", "0")):
         visitor.wait_known("/", "LOST")
