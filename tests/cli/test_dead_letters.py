@@ -15,10 +15,12 @@ from dead_letter import BEGAN, DEAD_LETTER
 from eventhub_checkpoints.cli import output
 from eventhub_checkpoints.dead_letters import DeadLetter, DeadLetterFile
 from eventhub_checkpoints.dead_letters._sync import sinks
+from eventhub_checkpoints.dead_letters.dead_letter import StoredDeadLetter
 from eventhub_checkpoints.dead_letters.log_file import append_line
 from eventhub_checkpoints.errors import CheckpointStoreError
 from eventhub_checkpoints.localhub import LocalHub
 from eventhub_checkpoints.operations import dead_letters
+from eventhub_checkpoints.operations.dead_letters import Selection
 from eventhub_checkpoints.receive import HubAddress
 from eventhub_checkpoints.sql import DeadLetterTable
 from eventhub_checkpoints.stores.sql.dead_letters import values_of
@@ -139,8 +141,16 @@ def test_dead_letters_are_listed_and_filtered(office: Office) -> None:
     assert listed("--since", "1s") == []
     assert listed("--error", "PRICE") == [0, 1]
     assert listed("--error", "priceerror", "--partition", "0") == [1]
+    assert listed("--error", "PriceError: no") == [1]
     assert listed("--group", "absent") == []
     assert listed("--from", office.path.as_uri()) == [0, 1, 2]
+
+
+def test_errors_are_compared_in_any_case() -> None:
+    stored = StoredDeadLetter(replace(DEAD_LETTER, error_message="keine Straße"))
+    assert Selection(error="STRASSE").choose([stored]) == [stored]
+    assert Selection(error="strase").choose([stored]) == []
+    assert Selection(error="").choose([stored]) == [stored]
 
 
 def test_a_dead_letter_is_shown_as_a_table_as_json_and_as_its_body(office: Office) -> None:

@@ -1,6 +1,8 @@
 """State of a partition by the movement of its checkpoints, as Burrow evaluates it."""
 
+import re
 from dataclasses import replace
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -144,3 +146,13 @@ def test_the_state_of_a_group_is_its_worst() -> None:
     worse_and_worse += [State.REWIND, State.STALL, State.STOP, State.LOST, State.GONE]
     assert [worst(worse_and_worse[: place + 1]) for place in range(10)] == worse_and_worse
     assert [worst(worse_and_worse[place::-1]) for place in range(10)] == worse_and_worse
+
+
+def test_the_page_on_lag_lists_the_states_with_their_meanings() -> None:
+    page = Path(__file__).parents[2] / "docs/how-to/monitor-lag.md"
+    rows = re.findall(r"^\| `([A-Z]+)` \| (\d) \| (.*) \|$", page.read_text(), re.MULTILINE)
+    without_links = [
+        (state, int(severity), re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", meaning))
+        for state, severity, meaning in rows
+    ]
+    assert without_links == [(state, state.severity, state.meaning) for state in State]

@@ -9,7 +9,7 @@ from eventhub_checkpoints.operations.lag import GroupLag, PartitionLag
 from eventhub_checkpoints.operations.monitor import Status
 from eventhub_checkpoints.operations.states import State
 from eventhub_checkpoints.records import Scope
-from eventhub_checkpoints.ui.board import BLOCK, MEANINGS, Board, Flow, Lane, Order, blocks, board
+from eventhub_checkpoints.ui.board import BLOCK, Board, Flow, Lane, Order, blocks, board
 from eventhub_checkpoints.ui.observations import Observations
 from eventhub_checkpoints.ui.owners import BAR, Badge, Palette
 
@@ -128,7 +128,13 @@ def test_owners_keep_their_badges_between_two_polls() -> None:
     assert made.attention == 2
 
 
-def test_every_state_has_a_meaning_and_the_worst_comes_first() -> None:
-    assert [*MEANINGS] == [*State]
+def test_a_group_says_why_it_is_unknown_or_what_its_worst_partition_means() -> None:
+    window = [sample(1.0, POSITION, replace(POSITION, partition_id="1", lost=3))]
+    assert of(window).meaning == "Worst partition: Events expired before they were processed."
+    failed = board(Status(SCOPE, window, "the hub is gone"), Observations(), Palette())
+    assert (failed.state, failed.meaning) == (State.UNKNOWN, "the hub is gone")
+
+
+def test_the_states_of_a_group_begin_with_the_worst() -> None:
     made = of([sample(1.0, POSITION, replace(POSITION, partition_id="1", lost=3, owner_id=""))])
     assert made.states == [State.LOST, State.UNKNOWN]

@@ -1,6 +1,7 @@
 """What the page shows of events."""
 
 import json
+import sys
 from dataclasses import replace
 
 import pytest
@@ -15,6 +16,7 @@ from eventhub_checkpoints.ui.bodies import (
     MOST_JSON,
     MOST_NODES,
     PREVIEW,
+    SURELY_SEEN,
     JsonNode,
     content,
     line,
@@ -65,6 +67,12 @@ def test_a_body_is_shown_as_text_or_in_hexadecimal_digits() -> None:
     assert binary.note == "5 bytes, not UTF-8, in hexadecimal digits"
 
 
+def test_nothing_is_marked_in_hexadecimal_digits() -> None:
+    assert content(b"\xff\x007", "7").sought == ""
+    assert content(b"17", "7").sought == "7"
+    assert content(b"17").sought == ""
+
+
 def test_a_long_body_is_cut_with_a_note() -> None:
     body = content(("x" + "ü" * 5_000).encode())
     # The last byte is the first half of a character.
@@ -85,7 +93,7 @@ def test_invisible_characters_and_those_that_change_the_direction_are_escaped() 
 
 
 def test_a_long_value_is_cut_with_a_note() -> None:
-    assert line("x" * 1_000) == "x" * MOST_CHARACTERS + "... (1,000 characters)"
+    assert line("x" * 1_000) == "x" * MOST_CHARACTERS + "… (1,000 characters)"
 
 
 def test_json_is_a_tree_with_the_kinds_of_its_values() -> None:
@@ -127,7 +135,7 @@ def test_names_and_strings_of_a_tree_are_escaped_and_cut() -> None:
     assert tree is not None
     [(name, value)] = tree.children
     assert name == r"\u202e"
-    assert value.text == "x" * MOST_CHARACTERS + "... (1,000 characters)"
+    assert value.text == "x" * MOST_CHARACTERS + "… (1,000 characters)"
 
 
 def test_a_long_array_is_cut() -> None:
@@ -195,9 +203,19 @@ def test_what_is_searched_for_is_found_in_any_case(
     assert [f"[{part}]" if found else part for part, found in pieces(text, sought)] == parts
 
 
+def test_letters_that_become_several_do_not_move_the_match() -> None:
+    """The quick way, for texts that stay as long as they are, counts on this."""
+    letters = [*map(chr, range(sys.maxunicode + 1))]
+    folded = [each.casefold() for each in letters]
+    assert all(folded)
+    assert "".join(letters).casefold() == "".join(folded)
+    for filler in ("x", "ß"):
+        assert pieces(filler * 50 + "ACME", "acme") == [(filler * 50, False), ("ACME", True)]
+
+
 def test_a_long_body_is_shown_around_the_match() -> None:
     body = b"x" * 50_000 + b"ACME" + b"y" * 50_000
-    assert content(body, "absent") == content(body)
+    assert content(body, "absent") == replace(content(body), sought="absent")
     shown = content(body, "acme")
     assert shown.note == "the part with the match, of 100,004 bytes"
     assert "xACMEy" in shown.text
@@ -219,6 +237,22 @@ def test_a_long_value_is_shown_around_the_match() -> None:
     text = "x" * 1_000 + "ACME" + "y" * 1_000
     assert "xACMEy" in line(text, "acme")
     assert line(text, "absent") == line(text)
+    assert line("x" * 1_000 + "ACME", "acme") == "…" + "x" * (MOST_CHARACTERS - 4) + "ACME"
+    assert line("x" * MOST_CHARACTERS, "x") == "x" * MOST_CHARACTERS
+
+
+def test_a_long_match_is_shown_whole_if_it_fits() -> None:
+    for length in (150, 180, MOST_CHARACTERS):
+        sought = "y" * length
+        for text in ("x" * 1_000 + sought + "x" * 1_000, "x" * 20 + sought + "x" * 1_000):
+            assert (sought, True) in pieces(line(text, sought), sought)
+    assert "…yyy" in line("x" * 1_000 + "y" * 300 + "x" * 1_000, "y" * 300)
+
+
+def test_a_match_at_the_end_of_a_body_leaves_what_is_before_it() -> None:
+    shown = content(b"x" * 50_000 + b"ACME", "acme")
+    assert shown.text == "…" + "x" * (MOST_BYTES - 4) + "ACME"
+    assert shown.preview == "…" + "x" * (SURELY_SEEN - 4) + "ACME"
 
 
 def test_what_contains_a_match_is_known_in_a_tree() -> None:

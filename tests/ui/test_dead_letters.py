@@ -81,6 +81,13 @@ def test_they_are_filtered(visitor: Visitor, site: Site, query: str, number: int
     assert text.count("<mark>KeyError</mark>") == number
 
 
+def test_what_chose_them_is_marked_across_type_and_message(visitor: Visitor, site: Site) -> None:
+    text = page(visitor, site, "&error=keyerror:+CANNOT")
+    assert len(ids_in(text)) == 1
+    assert text.count("<mark>KeyError: cannot</mark> read order 3</span>") == 1
+    assert "<dt>Error</dt><dd>KeyError: cannot read order 3</dd>" in text
+
+
 def test_the_chosen_are_sent_back_once(redriver: Visitor, fresh_site: Site, file: Path) -> None:
     before = newest(fresh_site)
     text = page(redriver, fresh_site)

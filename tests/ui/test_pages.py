@@ -116,6 +116,29 @@ def test_lanes_can_be_ordered_and_filtered(fresh_visitor: Visitor, fresh_site: S
     assert fresh_visitor.text(f"{path}?sort=nonsense&show=nonsense").count("/partitions/") == 4
 
 
+def test_the_owner_whose_lanes_are_shown_has_its_badge(
+    fresh_visitor: Visitor, fresh_site: Site
+) -> None:
+    fresh_site.own("2")
+    path = path_of(fresh_site.scope)
+    fresh_visitor.wait_known(path, '"state ok"')
+
+    def chosen(query: str) -> str:
+        text = fresh_visitor.text(f"{path}?{query}")
+        return text.partition('<p class="choice">Of ')[2].partition("<a ")[0]
+
+    badge = '<span class="badge c0" aria-hidden="true">A</span>'
+    name = '<span class="id" title="consumer-7">consumer-7</span>'
+    assert chosen("owner=consumer-7") == badge + name
+    # Also where none of its lanes is left to show.
+    query = "owner=consumer-7&show=attention"
+    assert "/partitions/" not in fresh_visitor.text(f"{path}?{query}")
+    assert chosen(query) == badge + name
+    assert chosen("owner=gone") == name.replace("consumer-7", "gone")
+    nobody = '<span class="badge nobody" aria-hidden="true">-</span>'
+    assert chosen("owner=") == nobody + '<span class="quiet">nobody</span>'
+
+
 def test_the_script_gets_only_the_part_that_changes(visitor: Visitor, site: Site) -> None:
     for path in ("/", path_of(site.scope), path_of(site.scope, "partitions", "0")):
         visitor.wait_known("/", "LOST")
@@ -240,6 +263,21 @@ def test_what_was_searched_for_is_marked(
         assert "<mark>&#34;order&#34;: 7</mark>" in text
     path = path_of(fresh_site.scope, "partitions", marked_event, "events")
     assert "<mark>" not in fresh_visitor.text(f"{path}?live=off")
+
+
+def test_hexadecimal_digits_are_found_as_text_and_not_marked(
+    fresh_visitor: Visitor, fresh_site: Site
+) -> None:
+    fresh_site.hub.publish("orders", "3", [b"\xff7", b"\xffx"])
+    fresh_visitor.wait_known(path_of(fresh_site.scope), ">2<")
+    for rest in (("partitions", "3", "events"), ("events",)):
+        path = path_of(fresh_site.scope, *rest)
+        text = fresh_visitor.text(f"{path}?live=off&search=on&text=7&since=1h")
+        assert ">ff37<" in text
+        assert ">ff78<" not in text
+        assert "<mark>" not in text
+        text = fresh_visitor.text(f"{path}?live=off&search=on&text=absent&since=1h")
+        assert "a body that is not UTF-8 is searched where it is readable" in text
 
 
 @pytest.fixture

@@ -48,6 +48,11 @@ def some(names: Iterable[str], separator: str = ", ", shown: int = SHOWN) -> str
     return separator.join(names[:shown]) + (f" and {rest} more" if rest > 0 else "")
 
 
+def has(text: str, part: str) -> bool:
+    """Return whether a text contains another one, in any case."""
+    return not part or part.casefold() in text.casefold()
+
+
 def printable(text: str, keep: str = "") -> str:
     """Escape characters that are invisible, or change the direction of others."""
     return "".join(

@@ -21,6 +21,7 @@ from eventhub_checkpoints._shared.deadline import UNREACHABLE_TIMEOUT
 from eventhub_checkpoints._shared.paths import exists
 from eventhub_checkpoints._shared.program import as_typed
 from eventhub_checkpoints._shared.secrets import masked, quoted
+from eventhub_checkpoints._shared.texts import has
 from eventhub_checkpoints.dead_letters import DeadLetterFile
 from eventhub_checkpoints.dead_letters.dead_letter import (
     MALFORMED,
@@ -254,7 +255,6 @@ class Selection:
 
     def _includes(self, stored: StoredDeadLetter) -> bool:
         dead_letter = stored.dead_letter
-        error = f"{dead_letter.error_type}: {dead_letter.error_message}".lower()
         return (
             (stored.redriven_time is None or self.is_redriven_included or bool(self.ids))
             and (
@@ -262,8 +262,13 @@ class Selection:
             )
             and (self.partition_id is None or dead_letter.partition_id == self.partition_id)
             and (self.since is None or dead_letter.time >= self.since)
-            and (self.error is None or self.error.lower() in error)
+            and has(error_of(dead_letter), self.error or "")
         )
+
+
+def error_of(dead_letter: DeadLetter) -> str:
+    """Return type and message of the error, as `Selection.error` is compared with them."""
+    return f"{dead_letter.error_type}: {dead_letter.error_message}"
 
 
 @dataclass(frozen=True, slots=True)

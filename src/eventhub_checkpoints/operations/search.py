@@ -15,6 +15,7 @@ from itertools import chain
 
 from eventhub_checkpoints._shared.secrets import quoted
 from eventhub_checkpoints._shared.settings import is_count, require
+from eventhub_checkpoints._shared.texts import has
 from eventhub_checkpoints._shared.times import before_now, parse_time
 from eventhub_checkpoints.errors import ConfigurationError
 from eventhub_checkpoints.operations.groups import in_order
@@ -93,18 +94,13 @@ class EventFilter:
             and (not (self.name or self.value) or self._has_property(event))
         )
 
-    def names(self, name: str) -> bool:
-        """Return whether a property of this name is looked at."""
+    def looks_at(self, name: str) -> bool:
+        """Return whether the value of a property is compared."""
         return not self.name or name.casefold() == self.name.casefold()
 
     def _has_property(self, event: PeekedEvent) -> bool:
         values = [*event.properties.items(), *event.system_properties.items()]
-        return any(self.names(name) and has(value, self.value) for name, value in values)
-
-
-def has(text: str, part: str) -> bool:
-    """Return whether a text contains another one, in any case."""
-    return not part or part.casefold() in text.casefold()
+        return any(self.looks_at(name) and has(value, self.value) for name, value in values)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
+from typing import Self
 
 from eventhub_checkpoints.operations import positions
 from eventhub_checkpoints.operations.lag import GroupLag, PartitionLag
@@ -27,28 +28,42 @@ class State(StrEnum):
     is left has the state of that one. UNKNOWN is worse than a warning, and better than an error.
 
     Attributes:
-        MOVED: the partition was moved to another store, or waits for its position from there.
-        OK: the group follows the partition.
-        WARN: checkpoints advance, but the lag has not fallen in the window.
-        UNOWNED: no live member owns the partition.
-        UNKNOWN: too few samples, or the checkpoint holds no sequence number.
-        REWIND: a checkpoint went back and has not reached its former position again.
-        STALL: checkpoints are stored, always at the same event, and there is lag.
-        STOP: no checkpoint has been stored for longer than the window, and there is lag.
-        LOST: events expired before they were processed.
-        GONE: the checkpoint is ahead of the newest event: the hub was re-created.
+        meaning: what it says of a partition.
     """
 
-    MOVED = positions.MOVED
-    OK = "OK"
-    WARN = "WARN"
-    UNOWNED = "UNOWNED"
-    UNKNOWN = "UNKNOWN"
-    REWIND = "REWIND"
-    STALL = "STALL"
-    STOP = "STOP"
-    LOST = "LOST"
-    GONE = "GONE"
+    meaning: str
+
+    def __new__(cls, name: str, meaning: str) -> Self:
+        """Return the state of this name."""
+        state = str.__new__(cls, name)
+        state._value_ = name
+        state.meaning = meaning
+        return state
+
+    MOVED = (
+        positions.MOVED,
+        "The partition was moved to another store, or is being moved here.",
+    )
+    OK = "OK", f"The lag is 0, or was 0 or fell in the last polls (at most {WINDOW})."
+    WARN = (
+        "WARN",
+        "Checkpoints advance, but the lag did not fall between any two of the last polls "
+        f"(at most {WINDOW}).",
+    )
+    UNOWNED = "UNOWNED", "No live member owns the partition, so nobody processes it."
+    UNKNOWN = (
+        "UNKNOWN",
+        "The last poll failed, there were too few polls, or the checkpoint has no sequence number.",
+    )
+    REWIND = "REWIND", "A checkpoint went back, and has not reached its former position again."
+    STALL = "STALL", "Checkpoints are stored, but always at the same event, and events wait."
+    STOP = (
+        "STOP",
+        "Events wait, and more time has passed since the newest checkpoint than between the oldest "
+        f"and the newest one of the last polls (at most {WINDOW}).",
+    )
+    LOST = "LOST", "Events expired before they were processed."
+    GONE = "GONE", "The checkpoint is ahead of the newest event: the hub was re-created."
 
     @property
     def severity(self) -> int:

@@ -25,20 +25,6 @@ LONGEST_LOSS = 40
 CHART = 40
 """Height of the chart of a block in its own units."""
 
-MEANINGS = {
-    State.MOVED: "The partition was moved to another store, or waits for its position from there.",
-    State.OK: "The group follows the partition.",
-    State.WARN: f"It is processed, but the lag has not fallen in {WINDOW} polls.",
-    State.UNOWNED: "No live member owns the partition, so nobody processes it.",
-    State.UNKNOWN: "There were too few polls, or the checkpoint has no sequence number.",
-    State.REWIND: "The checkpoint went back, and has not reached its former position again.",
-    State.STALL: "Checkpoints are stored, but always at the same event.",
-    State.STOP: f"Events wait, and no checkpoint was stored for longer than {WINDOW} polls.",
-    State.LOST: "Events expired before they were processed.",
-    State.GONE: "The checkpoint is ahead of the newest event: the hub was re-created.",
-}
-"""States in words."""
-
 
 class Order(StrEnum):
     """Order of the partitions of a group."""
@@ -181,6 +167,11 @@ class Board:
     def is_unread(self) -> bool:
         """Return whether the first poll has not ended."""
         return self.error == UNREAD
+
+    @property
+    def meaning(self) -> str:
+        """Return what its state means."""
+        return self.error or f"Worst partition: {self.state.meaning}"
 
     @cached_property
     def attention(self) -> int:

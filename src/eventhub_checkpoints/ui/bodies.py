@@ -5,9 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from eventhub_checkpoints._shared.foreign_json import parse_json
-from eventhub_checkpoints._shared.texts import plural, printable
+from eventhub_checkpoints._shared.texts import has, plural, printable
 from eventhub_checkpoints.operations.lag import Missing, PartitionLag, next_retained
-from eventhub_checkpoints.operations.search import has
 
 BEFORE, AFTER = 5, 15
 """Events that are shown before the position, and from it on."""
@@ -113,12 +112,14 @@ class Content:
         note: its size, its form, and whether it was cut.
         preview: its beginning, or what is around the match of a search, on one line.
         tree: it as JSON; None if it is something else, or too long.
+        sought: what to mark in it; `""` in hexadecimal digits.
     """
 
     text: str
     note: str
     preview: str
     tree: JsonNode | None = None
+    sought: str = ""
 
 
 def content(body: bytes, sought: str = "") -> Content:
@@ -138,13 +139,12 @@ def content(body: bytes, sought: str = "") -> Content:
         note = f"{cut}{size}, not UTF-8, in hexadecimal digits"
         return Content(digits, note, preview_of(digits))
     cut = f"the first {MOST_BYTES:,} of " if len(body) > MOST_BYTES else ""
-    if cut and next(spans(text, sought), None) is None:
+    if cut and sought and next(spans(text, sought), None) is None:
         whole = body.decode("utf-8", "replace")
         if begin := begin_of(whole, sought, len(text)):
             text, cut = "…" + whole[begin : begin + MOST_BYTES], "the part with the match, of "
-    return Content(
-        printable(text, keep="\n\t"), cut + size, preview_of(text, sought), tree_of(body, sought)
-    )
+    preview, tree = preview_of(text, sought), tree_of(body, sought)
+    return Content(printable(text, keep="\n\t"), cut + size, preview, tree, sought)
 
 
 def preview_of(text: str, sought: str = "") -> str:
@@ -218,14 +218,21 @@ class TreeBuilder:
 def line(text: str, sought: str = "") -> str:
     """Return the beginning of a string, or what is around a match, on one line."""
     begin = begin_of(text, sought, MOST_CHARACTERS)
-    cut = f"... ({len(text):,} characters)" if len(text) > MOST_CHARACTERS else ""
-    return ("…" if begin else "") + printable(text[begin : begin + MOST_CHARACTERS]) + cut
+    end = begin + MOST_CHARACTERS
+    cut = f"… ({len(text):,} characters)" if end < len(text) else ""
+    return ("…" if begin else "") + printable(text[begin:end]) + cut
 
 
 def begin_of(text: str, sought: str, size: int) -> int:
-    """Return from where to show `size` characters of a text, so that the first match is in them."""
+    """Return from where to show `size` characters of a text, so that the first match is in them.
+
+    A match that is longer than they are begins there.
+    """
     begin, end = next(spans(text, sought), (0, 0))
-    return 0 if end <= size else max(0, begin - size // 4)
+    if end <= size:
+        return 0
+    before = max(0, min(size // 4, size - (end - begin)))
+    return max(0, min(begin - before, len(text) - size))
 
 
 def pieces(text: str, sought: str) -> list[tuple[str, bool]]:
@@ -239,17 +246,18 @@ def pieces(text: str, sought: str) -> list[tuple[str, bool]]:
 
 
 def spans(text: str, sought: str) -> Iterator[tuple[int, int]]:
-    """Yield where a text contains another one, in any case, as `search` compares them."""
-    wanted = sought.casefold()
-    if not wanted or wanted not in text.casefold():
+    """Yield where a text contains another one, in any case, as `has` compares them."""
+    sought, folded = sought.casefold(), text.casefold()
+    if not sought or sought not in folded:
         return
-    # A letter may become several, as "ß" does; a match has the whole of each.
-    folded = [each.casefold() for each in text]
-    places = [place for place, each in enumerate(folded) for _ in each]
-    whole, at = "".join(folded), 0
-    while (found := whole.find(wanted, at)) >= 0:
-        at = found + len(wanted)
-        end = places[at - 1] + 1
-        yield places[found], end
-        while at < len(places) and places[at] < end:
+    # A letter may become several, as "ß" does, but never none; a match has the whole of each.
+    sources: Sequence[int] = range(len(text))
+    if len(folded) > len(text):
+        sources = [source for source, each in enumerate(text) for _ in each.casefold()]
+    at = 0
+    while (begin := folded.find(sought, at)) >= 0:
+        at = begin + len(sought)
+        end = sources[at - 1] + 1
+        yield sources[begin], end
+        while at < len(sources) and sources[at] < end:
             at += 1

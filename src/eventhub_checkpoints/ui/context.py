@@ -29,7 +29,6 @@ from eventhub_checkpoints.ui.access import Tokens, is_own_form
 from eventhub_checkpoints.ui.board import (
     BLOCK,
     CHART,
-    MEANINGS,
     Board,
     Boards,
     Lane,
@@ -44,7 +43,7 @@ from eventhub_checkpoints.ui.trend import CURVE_HEIGHT, CURVE_WIDTH, HEIGHT, WID
 MOST_BYTES = 1_000_000
 """Size of a form; a preview of 1,000 partitions has 20,000."""
 LEAST_TAGGED = 24
-"""Part of a bar that has room for the tag of an owner, in the units of `BAR`."""
+"""Width of the narrowest share that has room for a tag, in units of `BAR`."""
 
 Commands = Callable[[PolledGroup, str], Command]
 """Returns the command that plans a change of positions, from the name for its record."""
@@ -128,7 +127,6 @@ class PageContext:
             "least_tagged": LEAST_TAGGED,
             "block_size": BLOCK,
             "chart": CHART,
-            "meanings": MEANINGS,
             "may_write": self.may_write,
             "has_dead_letters": self.dead_letters is not None,
             "now": time.time,

@@ -9,6 +9,7 @@ from eventhub_checkpoints.errors import CheckpointStoreError, ConfigurationError
 from eventhub_checkpoints.operations.dead_letters import (
     GroupDeadLetters,
     Selection,
+    error_of,
     newest_of_group,
     redrive,
     to_redrive,
@@ -81,6 +82,7 @@ class DeadLetterPages:
             hub=str(polled.hub),
             query=request.query_params,
             listed=listed,
+            error_of=error_of,
             changed=changed,
         )
 

@@ -13,9 +13,9 @@ from eventhub_checkpoints.ui.observations import Holding
 COLOURS = 10
 """Colours of the style sheet; the next owners have them with another texture."""
 TEXTURES = ("", "stripes", "checks")
-"""Patterns of the pages; more owners than colours with textures differ by their tags only."""
+"""Patterns over a colour; owners beyond `COLOURS * len(TEXTURES)` differ by their tags only."""
 LETTERS = 26
-"""Letters of the alphabet."""
+"""Number of letters of the alphabet."""
 BAR = 1000
 """Width of a bar in its own units; the style sheet scales it."""
 SHORT = 8
