@@ -30,6 +30,7 @@ from eventhub_checkpoints.operations.dead_letters import (
     DeadLetterSource,
     Selection,
     dead_letter_by_id,
+    error_of,
     open_dead_letters,
     to_discard,
     to_redrive,
@@ -315,7 +316,7 @@ def print_dead_letters(
                 stored.dead_letter.scope.consumer_group,
                 f"{stored.dead_letter.scope.eventhub_name}/{stored.dead_letter.partition_id}",
                 stored.dead_letter.sequence_number,
-                cut(f"{stored.dead_letter.error_type}: {stored.dead_letter.error_message}"),
+                cut(error_of(stored.dead_letter)),
                 *(
                     [stored.redriven_time and ago(stored.redriven_time.timestamp())]
                     if shows_redriven
