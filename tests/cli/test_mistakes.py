@@ -155,7 +155,10 @@ POSITIONS_AND_PARTITIONS = [
     Mistake("peek 0 --sequence-number 99", "has no event 99: its newest one is 19"),
     Mistake("at noon", "the time is 'noon'; expected a time in ISO 8601"),
     Mistake("undo", "no recorded change of", FAILED),
-    Mistake("migrate --from kinesis --container https://a.blob.core.windows.net/c", "not one of"),
+    Mistake(
+        "migrate --from kinesis --container https://a.blob.core.windows.net/c",
+        "expected one of eph",
+    ),
 ]
 FILES = [
     Mistake("reset --from-file FILE", "cannot be read (No such file or directory)"),
@@ -184,8 +187,8 @@ FILES = [
     Mistake("export --all-groups --format kafka", "holds one group"),
     Mistake("undo FILE", "cannot be read"),
     Mistake("undo FILE", "is not a file of positions", content="{}"),
-    Mistake("undo FILE", "expected a record of a change, as ehcp undo --list", content="{}"),
-    Mistake("undo FILE", "expected a record of a change, as ehcp undo --list", content="{"),
+    Mistake("undo FILE", "expected one of the records that ehcp undo --list", content="{}"),
+    Mistake("undo FILE", "expected one of the records that ehcp undo --list", content="{"),
     Mistake(f"undo {'x' * 5000}", "cannot be read (File name too long)"),
     Mistake(f"dead-letters list --from ./{'x' * 5000}", "could not be read", status=FAILED),
     Mistake("import FILE", "cannot be read"),

@@ -391,7 +391,7 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["move", "--to-store", "sqlite:////nowhere/new.db", "--execute"], "nowhere"),
     (["move", "--to-store", "NEW", "--hub", "orders"], "the hub is 'orders'; expected"),
     (["move", "--to-store", "NEW", "--group", " "], "consumer_group is ' '"),
-    (["migrate", "--from", "kinesis", "--container", "BLOB"], "not one of eph, eph-python"),
+    (["migrate", "--from", "kinesis", "--container", "BLOB"], "expected one of eph, eph-python"),
     (["migrate", "--from", "eph", "--container", "BLOB"], "no position of .* was found"),
     (["migrate", "--from", "eph"], "expected https://ACCOUNT"),
     (["migrate", "--from", "eph", "--container", "BLOB", "--prefix", "x"], "and its prefix"),

@@ -40,7 +40,8 @@ READERS = {"getattr", "hasattr", "setattr", "delattr"}
 
 
 def is_private(name: str) -> bool:
-    return name.startswith("_") and not name.startswith("__")
+    # Names such as `_value_` are those that `enum` documents.
+    return name.startswith("_") and not name.startswith("__") and not name.endswith("_")
 
 
 def defined(tree: ast.AST) -> Iterator[str]:
