@@ -83,7 +83,7 @@ def positions_file(data: bytes) -> None:
     if positions.is_kafka(text):
         return
     found = positions.read_groups(text, "file")
-    again = positions.groups_of(json.loads(positions.to_json(found)), "again")
+    again = positions.groups_of(json.loads(positions.to_json(found)), "again", "an export")
     require_equal(again, [in_order(each) for each in found])
 
 

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from eventhub_checkpoints._shared.program import as_typed
-from eventhub_checkpoints._shared.texts import some
+from eventhub_checkpoints._shared.texts import plural, some
 from eventhub_checkpoints.cli.change import Partitions, partition_list
 from eventhub_checkpoints.cli.numbers import number_option
 from eventhub_checkpoints.cli.output import Json, ago, print_json, print_table, working
@@ -40,7 +40,7 @@ def history(
     if not entries:
         more = f"; {as_typed('groups')} lists the groups of the store"
         if ids:
-            more = f", {'partition' if len(ids) == 1 else 'partitions'} {some(ids)}"
+            more = f", {plural('partition', len(ids))} {some(ids)}"
         none = f"note: the store has no earlier checkpoints of {target.scope}"
         typer.echo(f"{none}{more}", err=True)
     if as_json:

@@ -65,7 +65,7 @@ def read_record(path: Path) -> Record:
     """
     expected = f"one of the records that {as_typed('undo --list')} shows"
     value = read_json_object(read_file(path), shown_path(path), expected)
-    groups = groups_of(value, shown_path(path), expected=expected)
+    groups = groups_of(value, shown_path(path), expected)
     texts = {key: value.get(key) for key in ("time", "command", "store", "state", "owner")}
     rows = value.get("written")
     untouched = value.get("untouched", [])  # records of earlier versions have none

@@ -201,18 +201,17 @@ def csv_text(rows: Iterable[Sequence[object]]) -> str:
     return text.getvalue()
 
 
-def read_json_object(text: str, name: str, expected: str = "") -> dict[str, object]:
+def read_json_object(text: str, name: str, expected: str) -> dict[str, object]:
     """Parse the outermost object of a JSON file of positions.
 
     Args:
         text: of the file.
         name: name of the file, for errors.
-        expected: which files are read, likewise; by default all that are imported.
+        expected: which files are read, likewise.
 
     Raises:
         ConfigurationError: it is not one.
     """
-    expected = expected or expected_file()
     try:
         value = parse_json(text)
     except ValueError as error:
@@ -226,29 +225,25 @@ def read_json_object(text: str, name: str, expected: str = "") -> dict[str, obje
     return value
 
 
-def groups_of(
-    value: Mapping[str, object], name: str, key: str = "checkpoints", expected: str = ""
-) -> list[GroupPositions]:
+def groups_of(value: Mapping[str, object], name: str, expected: str) -> list[GroupPositions]:
     """Return the groups of a JSON file of positions.
 
     Args:
         value: the outermost object.
         name: name of the file, for errors.
-        key: key of a group that holds its positions.
-        expected: what the file should be, for errors; `""`: one that can be imported.
+        expected: which files are read, likewise.
 
     Raises:
         ConfigurationError: a group or a position is malformed.
     """
-    expected = expected or expected_file()
     groups = value.get("groups")
     if not isinstance(groups, list) or not all(isinstance(each, dict) for each in groups):
         raise ConfigurationError(f"{name} has no list of groups; expected {expected}")
     positions = []
     for group in groups:
-        rows = group.get(key)
+        rows = group.get("checkpoints")
         if not isinstance(rows, list):
-            raise ConfigurationError(f"a group of {name} has no {key}; expected {expected}")
+            raise ConfigurationError(f"a group of {name} has no checkpoints; expected {expected}")
         try:
             scope = Scope.from_dict(group)
             positions.append(GroupPositions(scope, unique([position_row(row) for row in rows])))
@@ -321,7 +316,8 @@ def read_groups(text: str, name: str) -> list[GroupPositions]:
         ConfigurationError: it is malformed.
     """
     if text.lstrip().startswith("{"):
-        return groups_of(read_json_object(text, name), name)
+        expected = expected_file()
+        return groups_of(read_json_object(text, name, expected), name, expected)
     return read_csv(text, name)
 
 

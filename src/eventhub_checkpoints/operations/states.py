@@ -24,20 +24,24 @@ FEWEST_SAMPLES = 3
 class State(StrEnum):
     """State of a partition, from the best to the worst.
 
-    A group has the worst state of its partitions. MOVED comes first: a group of which a partition
-    is left has the state of that one. UNKNOWN is worse than a warning, and better than an error.
+    A group has the worst state of its partitions. MOVED comes first, so a group that was moved in
+    part has the worst state of the partitions that remain. UNKNOWN is worse than a warning, and
+    better than an error.
 
     Attributes:
         meaning: what it says of a partition.
+        rank: how bad it is: its place in the order, from 0.
     """
 
     meaning: str
+    rank: int
 
     def __new__(cls, name: str, meaning: str) -> Self:
         """Return the state of this name."""
         state = str.__new__(cls, name)
         state._value_ = name
         state.meaning = meaning
+        state.rank = len(cls.__members__)
         return state
 
     MOVED = (
@@ -76,11 +80,6 @@ class State(StrEnum):
         if self in (State.OK, State.MOVED):
             return 0
         return 1 if self in (State.WARN, State.UNOWNED) else 2
-
-    @property
-    def rank(self) -> int:
-        """Return how bad it is: its place in the order of the states."""
-        return [*State].index(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,14 +26,7 @@ from eventhub_checkpoints.operations.positions import Position
 from eventhub_checkpoints.operations.recorded_change import Command
 from eventhub_checkpoints.records import Scope
 from eventhub_checkpoints.ui.access import Tokens, is_own_form
-from eventhub_checkpoints.ui.board import (
-    BLOCK,
-    CHART,
-    Board,
-    Boards,
-    Lane,
-    severity_class,
-)
+from eventhub_checkpoints.ui.board import BLOCK, CHART, Board, Boards, Lane, severity_class
 from eventhub_checkpoints.ui.bodies import MOST_PROPERTIES, content, line, pieces
 from eventhub_checkpoints.ui.groups import ShownGroups
 from eventhub_checkpoints.ui.owners import BAR, ranges, short
